@@ -1,0 +1,119 @@
+"""What a tool is, and all that a running tool may reach.
+
+A tool module builds one object that satisfies `Tool`. It never imports the engine: files, processes and progress
+come in through `ToolContext`, so a tool runs the same in a test, in a worktree and over unsaved buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from attrs import define, field, frozen
+
+from agent_core.ids import AgentId
+from agent_core.messages import ResultContent, TextBlock
+from agent_core.permissions.types import PermissionFacts, ToolKind
+from agent_core.ports import FileSystem, Processes
+
+
+@frozen
+class ToolResult:
+    """`content` is what the model reads; `diff` and `changed` are for people.
+
+    `changed` holds (absolute path, `added` | `modified` | `deleted`) of files that this call is known to have changed.
+    """
+
+    content: ResultContent
+    is_error: bool = False
+    diff: str | None = None
+    changed: tuple[tuple[Path, str], ...] = ()
+
+    @classmethod
+    def ok(cls, text: str, *, diff: str | None = None, changed: tuple[tuple[Path, str], ...] = ()) -> ToolResult:
+        return cls((TextBlock(text),), diff=diff, changed=changed)
+
+    @classmethod
+    def error(cls, text: str) -> ToolResult:
+        return cls((TextBlock(text),), is_error=True)
+
+    @property
+    def text(self) -> str:
+        return "".join(block.text for block in self.content if isinstance(block, TextBlock))
+
+
+@define
+class ReadFiles:
+    """Which files this agent has seen, and with which content (path -> sha256 of the bytes it was shown).
+
+    One per agent, never shared (CTX-1).
+    """
+
+    _seen: dict[Path, str] = field(factory=dict)
+
+    def remember(self, path: Path, digest: str) -> None:
+        self._seen[path] = digest
+
+    def forget(self, path: Path) -> None:
+        self._seen.pop(path, None)
+
+    def digest(self, path: Path) -> str | None:
+        return self._seen.get(path)
+
+    def clone(self) -> ReadFiles:
+        return ReadFiles(dict(self._seen))
+
+
+@frozen
+class Place:
+    """Where an agent works. With isolation, `root` is its worktree and `forbidden` the folders that it must not write to.
+
+    `cwd` is absolute. `forbidden` are real paths: the main checkout and its git directory (WT-2).
+    """
+
+    cwd: Path
+    worktree: Path | None = None
+    forbidden: tuple[Path, ...] = ()
+
+
+@frozen
+class ToolContext:
+    """`report` shows output of a running call to people (never to the model); it may be called often."""
+
+    agent_id: AgentId
+    place: Place
+    files: FileSystem
+    processes: Processes
+    read_files: ReadFiles
+    report: Callable[[str], None] = lambda text: None
+
+
+class Tool(Protocol):
+    """Contract for all tools.
+
+    `input` was validated against `input_schema` before any method is called. `facts` has no effect on the outside and
+    says what `run` with the same input would do. Both may raise ToolError (shown to the model); anything else that
+    they raise is reported as an internal error result. `run` is cancelled by task cancellation and then leaves
+    no process behind. `description` and `input_schema` are constant: their bytes are part of the cached prefix (TL-5).
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def input_schema(self) -> Mapping[str, Any]: ...
+    @property
+    def kind(self) -> ToolKind: ...
+    @property
+    def read_only(self) -> bool:
+        """True when no call of this tool can change anything; such calls run in parallel."""
+        ...
+
+    def title(self, input: Mapping[str, Any]) -> str:
+        """One line for people, such as `Edit src/a.py`."""
+        ...
+
+    async def facts(self, input: Mapping[str, Any], ctx: ToolContext) -> PermissionFacts: ...
+    async def run(self, input: Mapping[str, Any], ctx: ToolContext) -> ToolResult: ...

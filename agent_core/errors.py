@@ -2,7 +2,7 @@
 
     AgentError                   anything this package raises on purpose; `code` is its wire code or None
       UserError                  the caller must change the call, the configuration or the repository
-        UnknownAgent, UnknownAgentType, AgentDenied, NotTrusted, WorktreeFailed, ReviewConflict,
+        UnknownAgent, UnknownAgentType, AgentDenied, NotTrusted, WorktreeFailed (GitFailed), ReviewConflict,
         NotReviewable, MissingCredentials, LimitReached, AlreadyTerminal, OwnedElsewhere, NotAllowed
       ToolError                  shown to the model as an error result; its loop goes on
       ModelError                 the model service failed
@@ -43,6 +43,14 @@ class NotTrusted(UserError):
 
 class WorktreeFailed(UserError):
     code = "worktreeFailed"
+
+
+class GitFailed(WorktreeFailed):
+    """A git command failed; `exit_code` is git's own."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class ReviewConflict(UserError):

@@ -27,7 +27,7 @@ class FileState:
 
 
 class FileSystem(Protocol):
-    """Files as agents see them. Paths are absolute. OSError passes through (FileNotFoundError, PermissionError, ...)."""
+    """Files as agents see them. Paths are absolute. OSError passes through (FileNotFoundError and the like)."""
 
     async def read(self, path: Path) -> FileState: ...
 
@@ -63,8 +63,9 @@ class Processes(Protocol):
         env: Mapping[str, str] | None = None,
         on_output: Callable[[str], None] | None = None,
     ) -> ProcessResult:
-        """Run in a process group of its own with stdin closed. Time-out (seconds) and cancellation end the whole group:
-        SIGTERM, two seconds, SIGKILL. `env` is added to a clean copy of ours without secrets. OSError if it cannot start.
+        """Run in a process group of its own with stdin closed. Time-out (seconds) and cancellation end the whole
+        group: SIGTERM, two seconds, SIGKILL. `env` is added to a copy of ours without secrets. OSError when it
+        cannot start.
         """
         ...
 
@@ -117,6 +118,24 @@ class Clock(Protocol):
 
 class Asker(Protocol):
     async def ask(self, request: PermissionRequest) -> PermissionAnswer | None:
-        """Put the question to a person. None: this asker can never answer (pass over it). Waits without limit otherwise;
-        cancellation withdraws the question wherever it is shown."""
+        """Put the question to a person. None: this asker can never answer (pass over it). Waits without limit
+        otherwise; cancellation withdraws the question wherever it is shown."""
+        ...
+
+
+class ReviewTarget(Protocol):
+    """Where reviewed changes go: the user's files, as they are now.
+
+    bytes: a file without an open buffer; str: the text of an open buffer, in the form the editor sent it (its own line
+    ends, no BOM unless the editor keeps it in the text); None: there is no such file.
+    """
+
+    async def read(self, path: Path) -> bytes | str | None: ...
+
+    async def write(
+        self, path: Path, before: bytes | str | None, after: bytes | str | None, executable: bool | None = None
+    ) -> None:
+        """Replace `before` by `after` (None deletes) and verify the outcome by content. bytes are written atomically,
+        str goes to the editor as a versioned edit and is never saved. `executable` sets or clears the x bits.
+        ReviewConflict, with nothing changed, when the present content is not `before` or the editor refuses."""
         ...

@@ -67,9 +67,8 @@ class ReadFiles:
 
 @frozen
 class Place:
-    """Where an agent works. With isolation, `root` is its worktree and `forbidden` the folders that it must not write to.
-
-    `cwd` is absolute. `forbidden` are real paths: the main checkout and its git directory (WT-2).
+    """Where an agent works; `cwd` is absolute. With isolation, `worktree` is its checkout and `forbidden` are the real
+    paths that it must not write to: the main checkout and its git directory (WT-2).
     """
 
     cwd: Path

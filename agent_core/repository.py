@@ -1,0 +1,214 @@
+"""Git through GitPython: one command runner and the facts about a repository.
+
+Absent on purpose: `git.Repo` and its object database. They keep `cat-file` children that are not thread-safe; one
+command per operation is as fast, can be killed, and reads what is on disk now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from anyio.lowlevel import checkpoint_if_cancelled
+from attrs import define, field, frozen
+
+from agent_core.errors import GitFailed, WorktreeFailed
+from agent_core.ports import Git
+
+MINIMUM = (2, 33)
+"""`worktree add --lock --reason` came with 2.33."""
+
+_OPTIONS: tuple[str, ...] = (
+    "--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
+    "-c", "protocol.ext.allow=never", "-c", "submodule.recurse=false",
+)  # fmt: skip
+_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+_INHERITED = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_EXTERNAL_DIFF", "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_DEFAULT_HASH", "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE",
+)  # fmt: skip
+"""An editor started from a git hook or alias has these; they would redirect every command to another repository."""
+
+_TERMINATE = signal.SIGTERM
+_KILL = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
+
+
+class GitCommand:
+    """The Git port. Cancelling `run` ends git and its children (SIGTERM, so that it removes its lock files; SIGKILL
+    after two seconds) before it returns."""
+
+    def __init__(self) -> None:
+        self._version: tuple[int, ...] | None = None
+
+    async def run(
+        self,
+        cwd: Path,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+        ok: Sequence[int] = (0,),
+    ) -> bytes:
+        """Stdout. WorktreeFailed when git is missing or too old; GitFailed when the exit code is not in `ok`."""
+        child = _Child()
+        work = partial(self._run, child, cwd, args, env or {}, stdin)
+        async with anyio.create_task_group() as group:
+            group.start_soon(child.end_when_cancelled)
+            try:
+                result = await to_thread.run_sync(work)
+            finally:
+                child.finished.set()
+            group.cancel_scope.cancel()
+        await checkpoint_if_cancelled()
+        if isinstance(result, WorktreeFailed):
+            raise result
+        exit_code, output, words = result
+        if exit_code not in ok:
+            said = words.decode(errors="replace").strip() or "no message"
+            raise GitFailed(f"`git {' '.join(args)}` in {cwd} failed with exit code {exit_code}: {said}", exit_code)
+        return output
+
+    def _run(
+        self, child: _Child, cwd: Path, args: Sequence[str], env: Mapping[str, str], stdin: bytes | None
+    ) -> tuple[int, bytes, bytes] | WorktreeFailed:
+        """In a thread. Failures are returned: raised in a task group they would arrive wrapped."""
+        try:
+            import git  # here, because it takes 90 ms and runs `git version`
+
+            self._version = self._version or git.Git().version_info
+            if self._version < MINIMUM:
+                return WorktreeFailed(f"git {_dotted(self._version)} is too old; install {_dotted(MINIMUM)} or newer")
+            # GitPython falls back to our own folder when cwd is gone; -C makes that an error
+            command = [*_without(env), git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", "-C", str(cwd), *_OPTIONS, *args]
+            pipe = subprocess.PIPE if stdin is not None else None
+            process = git.Git(cwd).execute(
+                command, istream=pipe, as_process=True, env={**_ENVIRONMENT, **env}, start_new_session=True
+            )
+        except (ImportError, OSError, subprocess.SubprocessError) as error:
+            return WorktreeFailed(f"git cannot be started; install it and put it on PATH ({error})")
+        except Exception as error:  # noqa: BLE001  git.exc cannot be named before the import worked
+            return WorktreeFailed(f"git cannot be started; install it and put it on PATH ({error})")
+        return child.wait(process.proc, stdin)
+
+
+@define
+class _Child:
+    """A process in a group of its own; `wait` runs in a thread, the rest on the event loop."""
+
+    process: subprocess.Popen[bytes] | None = None
+    cancelled: bool = False
+    finished: anyio.Event = field(factory=anyio.Event)
+
+    def wait(self, process: Any, stdin: bytes | None) -> tuple[int, bytes, bytes]:
+        self.process = process
+        if self.cancelled:
+            self.signal(_TERMINATE)
+        output, words = process.communicate(stdin)
+        self.process = None
+        return process.returncode, output, words
+
+    async def end_when_cancelled(self) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.cancelled = True
+            self.signal(_TERMINATE)
+            with anyio.move_on_after(2, shield=True):
+                await self.finished.wait()
+            self.signal(_KILL)
+
+    def signal(self, number: int) -> None:
+        process = self.process
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                process.terminate()
+            else:
+                os.killpg(process.pid, number)
+
+
+def _without(env: Mapping[str, str]) -> list[str]:
+    """GitPython always hands on our whole environment, so what must not reach git is removed by `env`."""
+    names = [name for name in _INHERITED if name in os.environ and name not in env]
+    if names and sys.platform == "win32":
+        raise OSError(f"unset {', '.join(names)}: the variable redirects git to another repository")
+    return ["env", *(word for name in names for word in ("-u", name))] if names else []
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+@frozen
+class Repository:
+    """A repository as seen from one folder. All paths are real paths.
+
+    `toplevel` is the checkout that holds the folder, None in a bare repository; `git_dir` is that checkout's own git
+    folder, `common_dir` the shared one (equal in the main checkout). `head` is None while there is no commit; `branch`
+    is None when HEAD is detached. `superproject` is the outer checkout of a submodule.
+    """
+
+    toplevel: Path | None
+    git_dir: Path
+    common_dir: Path
+    is_bare: bool
+    head: str | None
+    branch: str | None
+    superproject: Path | None = None
+
+
+async def find_repository(git: Git, cwd: Path) -> Repository:
+    """Ask git what `cwd` belongs to. WorktreeFailed when it is in no repository or inside a `.git` folder."""
+    bare, inside, git_dir, common_dir = await _facts(git, cwd)
+    if bare != "true" and inside != "true":
+        raise WorktreeFailed(f"{cwd} is inside a git folder ({git_dir}); use a folder of the checkout")
+    toplevel = superproject = None
+    if inside == "true":
+        toplevel = _path(cwd, await git.run(cwd, "rev-parse", "--show-toplevel"))
+        outer = await git.run(cwd, "rev-parse", "--show-superproject-working-tree")
+        superproject = _path(cwd, outer) if outer.strip() else None
+    head = await git.run(cwd, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=(0, 1, 128))
+    reference = (await git.run(cwd, "symbolic-ref", "--quiet", "HEAD", ok=(0, 1))).decode(errors="surrogateescape")
+    return Repository(
+        toplevel=toplevel,
+        git_dir=_path(cwd, git_dir.encode(errors="surrogateescape")),
+        common_dir=_path(cwd, common_dir.encode(errors="surrogateescape")),
+        is_bare=toplevel is None,
+        head=head.decode().strip() or None,
+        branch=reference.strip().removeprefix("refs/heads/") or None,
+        superproject=superproject,
+    )
+
+
+async def _facts(git: Git, cwd: Path) -> list[str]:
+    if not await to_thread.run_sync(cwd.is_dir):
+        raise WorktreeFailed(f"{cwd} is not a folder")
+    questions = ("--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
+    try:
+        output = await git.run(cwd, "rev-parse", *questions)
+    except GitFailed as error:
+        if "not a git repository" in str(error):
+            raise WorktreeFailed(
+                f"{cwd} is in no git repository; run `git init` and commit, or use isolation `none`"
+            ) from None
+        raise
+    facts = output.decode(errors="surrogateescape").splitlines()
+    if len(facts) != len(questions):
+        raise WorktreeFailed(f"the git folder of {cwd} has a line break in its name; rename it")
+    return facts
+
+
+def _path(cwd: Path, output: bytes) -> Path:
+    """git may answer relative to `cwd`."""
+    return (cwd / os.fsdecode(output.removesuffix(b"\n"))).resolve()

@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 TOOLS, SYSTEM, MESSAGES = 0, 1, 2
 Block = Mapping[str, Any]
+compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # json.dumps makes an encoder per call
 
 
 @frozen
@@ -66,7 +67,7 @@ def literal(block: Block) -> bytes:
     bare = {key: value for key, value in block.items() if key != "cache_control"}
     if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
         bare["content"] = [_without(part) for part in block["content"]]
-    return json.dumps(bare, ensure_ascii=False, separators=(",", ":")).encode()
+    return compact(bare).encode()
 
 
 def render(body: Mapping[str, Any]) -> Rendered:

@@ -9,6 +9,7 @@ from typing import Any, assert_never
 
 from attrs import frozen
 
+from lsp_server.demo.body import compact
 from lsp_server.demo.loading import ScriptError
 from lsp_server.demo.matching import View, fill
 from lsp_server.demo.script import Content, RedactedThinking, Text, Thinking, ToolUse, Turn
@@ -50,7 +51,8 @@ def make_answer(turn: Turn, view: View, label: str, input_usage: Mapping[str, An
         if isinstance(block, ToolUse) and not block.unchecked:
             _check_use(sent, view)
     uses = any(block["type"] == "tool_use" for block in content)
-    output = max(1, len(json.dumps(content, ensure_ascii=False).encode()) // 4)
+    said = [{**block, "id": None} for block in content]  # ids differ between attempts, the count should not
+    output = max(1, len(compact(said).encode()) // 4)
     usage = {**input_usage, "output_tokens": output, "service_tier": "standard", **turn.usage}
     stop_reason = turn.stop_reason or ("tool_use" if uses else "end_turn")
     return Answer(f"msg_{label}", view.model, content, stop_reason, usage)
@@ -78,7 +80,7 @@ def _check_use(block: Event, view: View) -> None:
         raise ScriptError(f"the script uses the tool {name!r}, which the request does not offer ({', '.join(tools)})")
     if "input_schema" not in tools[name]:
         return
-    problem = input_problem(json.dumps(tools[name]["input_schema"]), json.dumps(block["input"]))
+    problem = input_problem(compact(tools[name]["input_schema"]), compact(block["input"]))
     if problem:
         raise ScriptError(f"the script's input for {name!r} breaks the tool's schema at {problem}")
 
@@ -124,8 +126,7 @@ def _pieces(text: str, chunk: int) -> Sequence[str]:
 
 def encode_event(event: Event) -> bytes:
     """One server-sent event."""
-    data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-    return f"event: {event['type']}\ndata: {data}\n\n".encode()
+    return f"event: {event['type']}\ndata: {compact(event)}\n\n".encode()
 
 
 def error_body(type: str, message: str, request_id: str | None = None) -> Event:

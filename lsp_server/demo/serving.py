@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
@@ -34,7 +35,7 @@ class ModelServer:
         self.port = port
         self.log: list[Entry] = []
         self.problems: list[str] = []
-        self._arrival = asyncio.Event()
+        self._change = asyncio.Event()
         self._gates: dict[str, asyncio.Event] = {}
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
@@ -77,10 +78,14 @@ class ModelServer:
 
     async def wait_for(self, count: int, timeout: float = 10, conversation: str | None = None) -> Entry:
         """The `count`-th message request (1-based), of one conversation if named. TimeoutError after `timeout` s."""
+        await self.wait_until(lambda: len(self.requests(conversation)) >= count, timeout)
+        return self.requests(conversation)[count - 1]
+
+    async def wait_until(self, holds: Callable[[], bool], timeout: float = 10) -> None:
+        """Until `holds()`, which is asked whenever a request arrived or a client went early. TimeoutError."""
         async with asyncio.timeout(timeout):
-            while len(found := self.requests(conversation)) < count:
-                await self._arrival.wait()
-        return found[count - 1]
+            while not holds():
+                await self._change.wait()
 
     def requests(self, conversation: str | None = None) -> list[Entry]:
         """The message requests so far, of one conversation if named."""
@@ -90,7 +95,7 @@ class ModelServer:
         if request.path.startswith("/_"):
             return handle_control(self, request, connection)
         entry = self._record(request)
-        connection.on_gone = lambda: setattr(entry, "closed_early_ns", time.monotonic_ns())
+        connection.on_gone = partial(self._gone, entry)
         headers = {"request-id": f"req_{entry.number:06}"}
         try:
             self._authorize(request)
@@ -101,9 +106,15 @@ class ModelServer:
             self.problems.append(f"request {entry.number}: {error}")
             refusal = Invalid(f"Fault of the script: {error}", status=500, type="api_error")
             _refuse(connection, entry, refusal, {**headers, "x-should-retry": "false"})
-        self._arrival.set()
-        self._arrival = asyncio.Event()
-        return None
+        return self._changed()
+
+    def _gone(self, entry: Entry) -> None:
+        entry.closed_early_ns = time.monotonic_ns()
+        self._changed()
+
+    def _changed(self) -> None:
+        self._change.set()
+        self._change = asyncio.Event()
 
     def _record(self, request: Request) -> Entry:
         entry = Entry(

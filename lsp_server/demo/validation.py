@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from json import dumps, loads
+from json import loads
 from typing import Any
 
 from attrs import define
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from lsp_server.demo.body import nested, walk
+from lsp_server.demo.body import compact, nested, walk
 from lsp_server.demo.messages_check import check_messages
 from lsp_server.demo.refusals import Invalid, check_keys, expect, need_text, words
 
@@ -99,7 +99,7 @@ def _check_tool(tool: Mapping[str, Any], where: str) -> None:
         text = f"{where}.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level"
         expect(word not in schema, text)
     text = f"{where}.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12"
-    expect(schema_problem(dumps(schema)) is None, text)
+    expect(schema_problem(compact(schema)) is None, text)
 
 
 @lru_cache(maxsize=512)

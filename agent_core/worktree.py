@@ -1,0 +1,169 @@
+"""Isolated checkouts: made exclusively, locked while an agent runs, removed only when nothing happened (WT-1, WT-3).
+
+Absent on purpose: re-use of an existing worktree, `--force`, `git worktree prune` (it would touch registrations of
+others), age-based sweeps. What cannot be shown to be ours and unchanged is kept and reported (WT-4).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+from attrs import frozen
+
+from agent_core.errors import WorktreeFailed
+from agent_core.ports import Git
+from agent_core.repository import Repository, find_repository
+from agent_core.worktree_claim import claim_place, undo
+from agent_core.worktree_names import check_location, check_outside, project_slug, worktrees_folder
+
+__all__ = ["Settled", "Worktree", "create", "project_slug", "release", "reopen", "settle", "worktrees_folder"]
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@frozen
+class Worktree:
+    """`repository` is the checkout of the session, where reviewed changes go. `git_dir` is the worktree's own folder
+    inside `common_dir`. `forbidden` are the real paths that the agent must not write to (WT-2). `branch` has no
+    `refs/heads/`.
+    """
+
+    path: Path
+    branch: str
+    base_commit: str
+    repository: Path
+    git_dir: Path
+    common_dir: Path
+    forbidden: tuple[Path, ...]
+
+    def environment(self) -> Mapping[str, str]:
+        """For every git command about the worktree's files. The agent can write `.git` in its worktree; what that
+        names (a config with filters, another repository) must not count. WorktreeFailed when the folder is gone or is
+        no plain folder any more."""
+        if self.path.is_symlink() or not self.path.is_dir() or self.path.resolve() != self.path:
+            raise WorktreeFailed(f"the worktree {self.path} is gone or was replaced by a link; nothing was read there")
+        return {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.path)}
+
+
+@frozen
+class Settled:
+    """`reason` says in words why the worktree was kept, or that it was removed."""
+
+    kept: bool
+    reason: str
+
+
+async def create(git: Git, repository: Repository, agent_id: str, location: Path, base: str = "head") -> Worktree:
+    """A new worktree `<location>/agent-<8 of the id>` on a new branch of that name, locked (WT-1).
+
+    `base` is `head`, the HEAD of the session's own checkout at this moment, or a commit. WorktreeFailed for anything
+    that does not fit; then, and after cancellation, no folder, branch or registration is left.
+    """
+    if not _ID.fullmatch(agent_id):
+        raise WorktreeFailed(f"agent id {agent_id!r} cannot name a worktree: letters, digits, `-` and `_` only")
+    toplevel = repository.toplevel
+    if toplevel is None:
+        raise WorktreeFailed(f"{repository.git_dir} is a bare repository; open one of its worktrees")
+    await to_thread.run_sync(check_location, location)
+    listed = await _registered(git, toplevel)
+    check_outside(location, (toplevel, repository.common_dir, repository.git_dir, *listed))
+    commit = await _commit(git, toplevel, base)
+    claim = await claim_place(git, toplevel, agent_id, location, commit, listed)
+    try:
+        return await _add(git, repository, claim.path, commit, listed)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await undo(git, toplevel, claim, commit)
+        raise
+    finally:
+        claim.close()
+
+
+async def _registered(git: Git, toplevel: Path) -> tuple[Path, ...]:
+    """All worktrees that git knows, the main one first."""
+    output = await git.run(toplevel, "worktree", "list", "--porcelain")
+    lines = output.split(b"\n")
+    return tuple(Path(os.fsdecode(line[9:])) for line in lines if line.startswith(b"worktree "))
+
+
+async def _commit(git: Git, toplevel: Path, base: str) -> str:
+    name = "HEAD" if base == "head" else base
+    if not name.strip() or name.startswith("-"):
+        raise WorktreeFailed(f"base {base!r} is no commit")
+    found = (await git.run(toplevel, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", ok=(0, 1, 128))).decode()
+    if not found.strip():
+        fix = "commit something, or use isolation `none`" if base == "head" else "fetch it, or name another base"
+        raise WorktreeFailed(f"the repository {toplevel} has no commit {name}; {fix}")
+    return found.strip()
+
+
+async def _add(git: Git, repository: Repository, path: Path, commit: str, listed: tuple[Path, ...]) -> Worktree:
+    toplevel = repository.toplevel
+    assert toplevel is not None
+    reason = f"agent-ls {os.getpid()}: agent is running"
+    await git.run(toplevel, "worktree", "add", "--quiet", "--lock", "--reason", reason, "--", str(path), path.name)
+    made = await find_repository(git, path)
+    if (made.toplevel, made.head, made.branch) != (path, commit, path.name) or made.common_dir != repository.common_dir:
+        raise WorktreeFailed(f"git made something else than a worktree at {path}: {made}")
+    return Worktree(path, path.name, commit, toplevel, made.git_dir, made.common_dir, _forbidden(repository, listed))
+
+
+async def reopen(git: Git, repository: Repository, path: Path, branch: str, base_commit: str) -> Worktree:
+    """The value of a worktree made earlier, from what was recorded of it. WorktreeFailed when git does not know it."""
+    listed = await _registered(git, repository.common_dir)
+    for entry in (repository.common_dir / "worktrees").glob("*/gitdir"):
+        # git has no command for this; the file is described in gitrepository-layout(5)
+        if Path(os.fsdecode(entry.read_bytes().strip())) == path / ".git" and repository.toplevel is not None:
+            forbidden = _forbidden(repository, listed)
+            common = repository.common_dir
+            return Worktree(path, branch, base_commit, repository.toplevel, entry.parent, common, forbidden)
+    raise WorktreeFailed(f"{path} is no worktree of {repository.toplevel} any more")
+
+
+def _forbidden(repository: Repository, listed: tuple[Path, ...]) -> tuple[Path, ...]:
+    """`listed[0]` is the main checkout, of a bare repository its git folder."""
+    own = (repository.toplevel,) if repository.toplevel is not None else ()
+    return tuple(dict.fromkeys((*own, *listed[:1], repository.common_dir, repository.git_dir)))
+
+
+async def release(git: Git, worktree: Worktree) -> None:
+    """Unlock only; a worktree that is not locked any more is fine."""
+    await git.run(worktree.repository, "worktree", "unlock", str(worktree.path), ok=(0, 128))
+
+
+async def settle(git: Git, worktree: Worktree) -> Settled:
+    """Unlock, then remove worktree and branch if nothing happened there (WT-3). Any doubt or git error: kept."""
+    try:
+        await release(git, worktree)
+        if reason := await _why_keep(git, worktree):
+            return Settled(True, reason)
+        # without --force: git itself checks once more
+        await git.run(worktree.repository, "worktree", "remove", "--", str(worktree.path))
+        # like `branch -d`: only while it still is at the commit that everybody has
+        await git.run(worktree.repository, "update-ref", "-d", f"refs/heads/{worktree.branch}", worktree.base_commit)
+    except (WorktreeFailed, OSError) as error:
+        return Settled(True, f"kept, since git could not settle it: {error}")
+    return Settled(False, "nothing changed; worktree and branch were removed")
+
+
+async def _why_keep(git: Git, worktree: Worktree) -> str | None:
+    path, env = worktree.path, worktree.environment()
+    head = (await git.run(path, "rev-parse", "--verify", "HEAD", env=env)).decode().strip()
+    if head != worktree.base_commit:
+        return f"it has commits: HEAD is {head[:12]}, the base {worktree.base_commit[:12]}"
+    branch = (await git.run(path, "symbolic-ref", "--quiet", "HEAD", env=env, ok=(0, 1))).decode().strip()
+    if branch != f"refs/heads/{worktree.branch}":
+        return f"it is not on its branch {worktree.branch} any more, but on {branch or 'a detached HEAD'}"
+    status = ("status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--ignore-submodules=dirty")
+    if changes := await git.run(path, *status, env=env):
+        files = [os.fsdecode(entry[3:]) for entry in changes.split(b"\0") if entry]
+        return f"it has {len(files)} changed, untracked or ignored files: {', '.join(files[:5])}"
+    visited = set((await git.run(path, "log", "--walk-reflogs", "--format=%H", "HEAD", env=env)).decode().split())
+    if visited - {worktree.base_commit}:
+        return "commits were made in it that may be on no branch"  # its reflog would go with it
+    return None

@@ -25,6 +25,7 @@ _BOMS = (  # UTF-32 first: its little-endian mark starts with the one of UTF-16
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _BOM_CHARACTER = "\ufeff"
+_LINE_END = re.compile("\r+\n")  # CR CR LF is one line end: what a careless conversion made of CR LF
 _BINARY_WINDOW = 8192  # characters; git looks at about as many
 
 Span = tuple[int, int]
@@ -44,8 +45,10 @@ class TextFile:
 
     @cached_property
     def text(self) -> str:
-        """What agents read and match: line ends are LF."""
-        return self.raw.replace("\r", "\n") if self.eol == "\r" else self.raw.replace("\r\n", "\n")
+        """What agents read and match: line ends are LF. Never contains CR LF."""
+        if self.eol == "\r":
+            return self.raw.replace("\r", "\n")
+        return _LINE_END.sub("\n", self.raw) if "\r\r\n" in self.raw else self.raw.replace("\r\n", "\n")
 
     @property
     def binary(self) -> bool:
@@ -80,14 +83,20 @@ class TextFile:
         return text.replace("\r\n", "\n")
 
     @cached_property
-    def _crlf(self) -> list[int]:
-        """Offsets in `text` of the line ends that are CRLF in `raw`."""
-        if self.eol == "\r" or "\r\n" not in self.raw:
-            return []
-        return [match.start() - count for count, match in enumerate(re.finditer("\r\n", self.raw))]
+    def _long_ends(self) -> tuple[list[int], list[int]]:
+        """The line ends that are longer in `raw`: where they are in `text`, and by how much `raw` is ahead after
+        the first n of them."""
+        offsets: list[int] = []
+        ahead = [0]
+        if self.eol != "\r" and "\r\n" in self.raw:
+            for match in _LINE_END.finditer(self.raw):
+                offsets.append(match.start() - ahead[-1])
+                ahead.append(ahead[-1] + len(match[0]) - 1)
+        return offsets, ahead
 
     def _raw_offset(self, offset: int) -> int:
-        return offset + bisect_left(self._crlf, offset)
+        offsets, ahead = self._long_ends
+        return offset + ahead[bisect_left(offsets, offset)]
 
     def _eol_of(self, start: int, end: int) -> str:
         if self.eol == "\r":

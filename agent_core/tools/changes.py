@@ -11,7 +11,7 @@ from agent_core.permissions.types import PermissionFacts
 from agent_core.text_file import TextFile, decode
 from agent_core.tool import ToolContext, ToolResult
 from agent_core.tools.files import digest, explain, off_loop
-from agent_core.tools.paths import check_write, shown
+from agent_core.tools.paths import shown
 from agent_core.tools.unified import unified
 
 
@@ -52,7 +52,6 @@ async def facts_of(change: Change) -> PermissionFacts:
 async def apply(change: Change, done: str, ctx: ToolContext) -> ToolResult:
     """Write it and remember what the agent now knows. `done` is what to tell the model, as a sentence."""
     diff = await off_loop(change.size, lambda: change.diff)
-    check_write(change.path, ctx.place)
     try:
         on_disk = await ctx.files.write(change.path, change.after, expected=change.before)
     except OSError as error:

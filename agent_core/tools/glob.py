@@ -68,8 +68,7 @@ def _root(input: Mapping[str, Any], place: Place) -> tuple[Path, str, bool]:
 
 
 def _listing(found: Found, pattern: GlobPattern, root: Path, place: Place) -> str:
-    names = [name.removeprefix("./") for name in found.output.split("\0") if name]
-    paths = [(name, place.cwd / name) for name in names]
+    paths = [(name, place.cwd / name) for name in found.names()]
     fits = [(name, path) for name, path in paths if pattern.matches(path.relative_to(root).as_posix())]
     if not fits:
         return "No files found."

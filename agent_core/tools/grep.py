@@ -126,5 +126,5 @@ def _page(input: Mapping[str, Any], root: Path, place: Place) -> Page:
 
 def _show(query: Query, found: Found, page: Page) -> str:
     assert query.mode != "files"
-    text = _SHOW[query.mode](found.output, page)
+    text = _SHOW[query.mode](found, page)
     return f"{text}\n[there are too many results: the search was stopped early]" if found.cut else text

@@ -11,7 +11,7 @@ from pathlib import Path
 from attrs import frozen
 
 from agent_core.tools.globs import GlobPattern
-from agent_core.tools.search import modified
+from agent_core.tools.search import Found, modified
 
 _MAX_CHARACTERS = 30_000
 _LINE_LENGTH = 500
@@ -58,15 +58,14 @@ class Line:
     text: str
 
 
-def show_files(output: str, page: Page) -> str:
-    names = [name.removeprefix("./") for name in output.split("\0") if name.strip("\n")]
-    wanted = [name for name in names if page.wants(name)]
+def show_files(found: Found, page: Page) -> str:
+    wanted = [name for name in found.names() if page.wants(name)]
     wanted.sort(key=lambda name: (-modified(page.cwd / name), name))
     return page.limited(wanted, "files") if wanted else _NOTHING
 
 
-def show_counts(output: str, page: Page) -> str:
-    rows = sorted((name, int(count)) for name, count in _pairs(output, page))
+def show_counts(found: Found, page: Page) -> str:
+    rows = sorted((name, int(count)) for name, count in _pairs(found, page))
     if not rows:
         return _NOTHING
     total = sum(count for _, count in rows)
@@ -74,34 +73,34 @@ def show_counts(output: str, page: Page) -> str:
     return f"{text}\n[{total} in {len(rows)} file{'' if len(rows) == 1 else 's'}]"
 
 
-def show_lines(output: str, page: Page) -> str:
+def show_lines(found: Found, page: Page) -> str:
     lines: list[str] = []
-    for name, found in sorted(_by_file(output, page).items()):
-        lines += _block(name, found, page, first=not lines)
+    for name, its_lines in sorted(_by_file(found, page).items()):
+        lines += _block(name, its_lines, page, first=not lines)
     return page.limited(lines, "lines") if lines else _NOTHING
 
 
-def _pairs(output: str, page: Page) -> Iterator[tuple[str, str]]:
-    for row in output.split("\n"):
-        name, separator, count = row.partition("\0")
-        name = name.removeprefix("./")
+def _pairs(found: Found, page: Page) -> Iterator[tuple[str, str]]:
+    for row in found.rows():
+        raw_name, separator, count = row.partition("\0")
+        name = found.name(raw_name)
         if separator and count.strip().isdigit() and page.wants(name):
             yield name, count.strip()
 
 
-def _by_file(output: str, page: Page) -> dict[str, list[Line]]:
-    records = [match for row in output.split("\n") if (match := _RECORD.fullmatch(row.removesuffix("\r")))]
+def _by_file(found: Found, page: Page) -> dict[str, list[Line]]:
+    records = [match for row in found.rows() if (match := _RECORD.fullmatch(row.removesuffix("\r")))]
     files: dict[str, list[Line]] = {}
     for raw_name, group in groupby(records, key=lambda match: match[1]):
-        name = raw_name.removeprefix("./")
+        name = found.name(raw_name)
         if page.wants(name):
             files.setdefault(name, []).extend(Line(int(m[2]), m[3], m[4]) for m in group)
     return files
 
 
-def _block(name: str, found: list[Line], page: Page, *, first: bool) -> Iterator[str]:
+def _block(name: str, lines: list[Line], page: Page, *, first: bool) -> Iterator[str]:
     previous: int | None = None
-    for line in found:
+    for line in lines:
         gap = line.number != previous + 1 if previous is not None else not first
         if page.context and gap:
             yield "--"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 from agent_core.errors import ToolError
@@ -40,7 +40,7 @@ def check_place(place: Place) -> None:
             f"The working directory {place.cwd} no longer exists, so nothing was done. "
             "No other directory is used instead; report this and stop."
         )
-    if place.worktree is not None and not _own(place.cwd, place):
+    if place.worktree is not None and _owner(Path(os.path.realpath(place.cwd)), place) != place.worktree:
         raise ToolError(
             f"The working directory {place.cwd} is no longer inside this agent's worktree {place.worktree}, "
             "so nothing was done. Report this and stop."
@@ -50,7 +50,9 @@ def check_place(place: Place) -> None:
 def check_write(path: Path, place: Place) -> None:
     """ToolError when writing to `path` would reach a forbidden place: as it is spelled, through a linked folder, or as
     the target of a link."""
-    for real in {_real_parent(path), Path(os.path.realpath(path))}:
+    if not place.forbidden:
+        return
+    for real in _real_spellings(path):
         owner = _owner(real, place)
         if owner is not None and owner != place.worktree:
             raise ToolError(
@@ -59,13 +61,12 @@ def check_write(path: Path, place: Place) -> None:
             )
 
 
-def _real_parent(path: Path) -> Path:
-    """The link itself, in the folder where it really is."""
-    return Path(os.path.realpath(path.parent)) / path.name
-
-
-def _own(path: Path, place: Place) -> bool:
-    return place.worktree is not None and _owner(Path(os.path.realpath(path)), place) == place.worktree
+def _real_spellings(path: Path) -> Iterator[Path]:
+    """Where the entry itself is and, for a link, what it leads to."""
+    itself = Path(os.path.realpath(path.parent), path.name)
+    yield itself
+    if itself.is_symlink():
+        yield Path(os.path.realpath(itself))
 
 
 def _owner(real: Path, place: Place) -> Path | None:
@@ -73,28 +74,15 @@ def _owner(real: Path, place: Place) -> Path | None:
 
     A forbidden place comes first when both are the same folder, as after a worktree was replaced by a link.
     """
-    if not place.forbidden and place.worktree is None:
-        return None
     places = [*place.forbidden, *([place.worktree] if place.worktree else [])]
-    known = [(folder, _identity(folder)) for folder in places]
-    for folder in (real, *real.parents):
-        found = _match(folder, known)
-        if found is not None:
-            return found
-    return None
+    known = {_identity(folder): folder for folder in reversed(places)}
+    return next((known[identity] for around in (real, *real.parents) if (identity := _identity(around)) in known), None)
 
 
-def _match(folder: Path, known: Iterable[tuple[Path, Identity | None]]) -> Path | None:
-    identity = _identity(folder)
-    for candidate, its_identity in known:
-        if folder == candidate or (identity is not None and identity == its_identity):
-            return candidate
-    return None
-
-
-def _identity(path: Path) -> Identity | None:
+def _identity(path: Path) -> Identity | Path:
+    """The path itself when there is nothing."""
     try:
         found = path.stat()
     except OSError:
-        return None
+        return path
     return found.st_dev, found.st_ino

@@ -23,6 +23,7 @@ from agent_core.tool import Place, ToolContext
 from agent_core.tools import walk
 from agent_core.tools.files import explain
 from agent_core.tools.globs import alternatives
+from agent_core.tools.paths import shown
 
 _TIMEOUT = 60.0  # seconds
 _MAX_COLLECTED = 32 * 1024 * 1024  # characters; a search that finds more is stopped
@@ -51,22 +52,42 @@ class Query:
 
 @frozen
 class Found:
-    """`output` as `rg --null` prints it, paths relative to the working directory when `root` is inside; `cut` when
-    it was stopped for its size."""
+    """`output` as `rg --null` prints it, with names that start with `target`; `cut` when it was stopped for its size.
+
+    `shown` is the searched folder or file as people see it: relative to the working directory, else absolute.
+    """
 
     output: str
     cut: bool
+    target: str
+    shown: str
+
+    def names(self) -> list[str]:
+        """Of output that consists of names only. What follows the last NUL was torn."""
+        return [self.name(raw) for raw in self.output.split("\0")[:-1]]
+
+    def rows(self) -> list[str]:
+        """The lines of other output; what follows the last LF was torn."""
+        return self.output.split("\n")[:-1]
+
+    def name(self, raw: str) -> str:
+        inside = raw[len(self.target) :].lstrip("/")
+        if self.shown == ".":
+            return inside
+        return f"{self.shown.rstrip('/')}/{inside}" if inside else self.shown
 
 
 async def search(query: Query, root: Path, ctx: ToolContext) -> Found:
     """ToolError for a bad pattern, a root that does not exist, or a search that takes longer than a minute."""
     target = _target(root, ctx.place)
     argv = _rg(query, target) if shutil.which("rg") else _walk(query, target)
-    exit_code, found = await _collect(argv, ctx)
+    exit_code, output, cut = await _collect(argv, ctx)
+    found = Found(output, cut, target, shown(root, ctx.place))
     if exit_code is None:
         raise ToolError(f"The search took longer than {_TIMEOUT:.0f} s. Narrow it with path or glob.")
-    if exit_code > 1 and "\0" not in found.output:
-        raise ToolError(f"pattern {query.pattern!r} is not a valid regular expression:\n{found.output.strip()}")
+    if exit_code and output and "\0" not in output:  # 1: nothing found; 2: also when one file could not be read
+        wrong = f"pattern {query.pattern!r} is not a valid regular expression" if "regex" in output else "Search failed"
+        raise ToolError(f"{wrong}:\n{output.strip()}")
     return found
 
 
@@ -79,11 +100,12 @@ def modified(path: Path) -> float:
 
 
 def _target(root: Path, place: Place) -> str:
+    """Absolute and without links: with `sub` or a link, ripgrep before 15 misses the rules of the folders above."""
     try:
         root.stat()
     except OSError as error:
         raise explain(error, root) from error
-    return os.path.relpath(root, place.cwd) if root.is_relative_to(place.cwd) else str(root)
+    return "." if root == place.cwd else os.path.realpath(root)
 
 
 def _rg(query: Query, target: str) -> list[str]:
@@ -106,7 +128,8 @@ def _walk(query: Query, target: str) -> list[str]:
     return [sys.executable, "-I", str(Path(walk.__file__)), json.dumps(options), target]
 
 
-async def _collect(argv: Sequence[str], ctx: ToolContext) -> tuple[int | None, Found]:
+async def _collect(argv: Sequence[str], ctx: ToolContext) -> tuple[int | None, str, bool]:
+    """Exit code (None: out of time), output, and whether there was too much of it."""
     pieces: list[str] = []
     size = 0
     exit_code: int | None = 0
@@ -124,4 +147,4 @@ async def _collect(argv: Sequence[str], ctx: ToolContext) -> tuple[int | None, F
         except OSError as error:
             raise ToolError(f"{argv[0]} could not be started: {error.strerror}.") from error
         exit_code = result.exit_code
-    return exit_code, Found("".join(pieces), scope.cancelled_caught)
+    return exit_code, "".join(pieces), scope.cancelled_caught

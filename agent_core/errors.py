@@ -93,6 +93,10 @@ class ToolError(AgentError):
     """The text is what the model reads."""
 
 
+class TranscriptFailed(AgentError):
+    pass
+
+
 class ModelError(AgentError):
     pass
 

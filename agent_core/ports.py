@@ -5,7 +5,7 @@ Every async method may be cancelled at any await and then leaves nothing half do
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -99,7 +99,7 @@ class ModelRequest:
 
 
 class ModelClient(Protocol):
-    def stream(self, request: ModelRequest) -> AsyncIterator[Mapping[str, Any]]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Mapping[str, Any], None]:
         """The service's stream events as plain dicts, in order, ending after `message_stop`.
 
         RetryableModelError, FatalModelError or MissingCredentials otherwise. Closing the iterator closes the socket.

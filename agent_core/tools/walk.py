@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 import fnmatch
+import io
 import json
 import os
 import re
@@ -173,5 +174,6 @@ def _lines(path: str, text: str, spans: list[tuple[int, int]], options: dict[str
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,120 @@
+"""One live agent: its log, its prompt, and what it may use. The only mutable thing per agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+from attrs import define, field
+
+from agent_core.definitions import AgentDefinition, Isolation
+from agent_core.event_log import EventLog
+from agent_core.events import EventBody, MessageAdded, StatusChanged, UsageReported
+from agent_core.ids import AgentId, new_message_id
+from agent_core.messages import Block, Message, ModelReply, TextBlock, Usage
+from agent_core.model.aliases import context_limit
+from agent_core.model.prompt import Prompt
+from agent_core.permissions.types import ChainLink, PermissionMode
+from agent_core.project import ProjectState
+from agent_core.task import TERMINAL, TaskStatus
+from agent_core.tool import Place, ReadFiles, Tool
+from agent_core.transcript.writer import TranscriptFiles
+from agent_core.worktree import Worktree
+
+
+@define(eq=False)
+class Agent:
+    """`scope` is that of the run under way, None between runs; `idle` is set whenever there is none."""
+
+    log: EventLog
+    files: TranscriptFiles
+    project: ProjectState
+    definition: AgentDefinition
+    tools: Mapping[str, Tool]
+    prompt: Prompt
+    place: Place
+    mode: PermissionMode
+    model: str
+    isolation: Isolation
+    max_turns: int | None
+    parent: Agent | None = None
+    worktree: Worktree | None = None
+    read_files: ReadFiles = field(factory=ReadFiles)
+    inbox: list[Message] = field(factory=list)
+    scope: anyio.CancelScope | None = None
+    idle: anyio.Event = field(factory=anyio.Event)
+    stop_asked: bool = False
+    open_asks: int = 0
+
+    @property
+    def id(self) -> AgentId:
+        return self.log.agent_id
+
+    @property
+    def status(self) -> TaskStatus:
+        return self.log.state.info.status
+
+    @property
+    def chain(self) -> tuple[ChainLink, ...]:
+        """The ancestors, the nearest first."""
+        links: list[ChainLink] = []
+        agent = self.parent
+        while agent is not None:
+            info = agent.log.state.info
+            links.append(ChainLink(agent.id, info.agent_type, info.description))
+            agent = agent.parent
+        return tuple(links)
+
+    def tell(self, text: str, *, meta: str | None = None) -> None:
+        """Put a user message into the inbox; the loop takes it before its next model request."""
+        self.inbox.append(user_message(TextBlock(text), meta=meta))
+
+    def take_inbox(self) -> None:
+        for message in self.inbox:
+            self.add(message)
+        self.inbox.clear()
+
+    def add(self, message: Message, stop_reason: str | None = None) -> None:
+        self.prompt = self.prompt.append(message)
+        self.log.append(MessageAdded(message, stop_reason))
+
+    def add_reply(self, reply: ModelReply) -> None:
+        self.add(reply.message, reply.stop_reason)
+        used = reply.usage + Usage(tool_uses=len(reply.message.tool_uses))
+        context = reply.usage.total_tokens
+        self.log.append(UsageReported(self.log.state.info.usage + used, context, context_limit(self.model)))
+
+    def record(self, body: EventBody) -> None:
+        self.log.append(body)
+
+    def move(self, status: TaskStatus, *, queue_position: int | None = None) -> None:
+        """Change the live status. Does nothing after the end of the run: a late answer must not revive an agent."""
+        info = self.log.state.info
+        if info.status not in TERMINAL and (status is not info.status or queue_position is not None):
+            self.log.append(StatusChanged(status, info.background, queue_position))
+
+    def ask_opened(self) -> None:
+        self.open_asks += 1
+        self.move(TaskStatus.WAITING)
+
+    def ask_closed(self) -> None:
+        self.open_asks -= 1
+        if self.open_asks == 0:
+            self.move(TaskStatus.RUNNING)
+
+    def stop(self) -> None:
+        """End the run under way; harmless when there is none."""
+        self.stop_asked = True
+        if self.scope is not None:
+            self.scope.cancel()
+
+
+def user_message(*blocks: Block, meta: str | None = None) -> Message:
+    return Message(new_message_id(), "user", blocks, meta)
+
+
+def locations(input: Mapping[str, Any]) -> str | None:
+    """The file that a call names, by the parameter names that all file tools share."""
+    path = input.get("file_path") or input.get("path")
+    return path if isinstance(path, str) else None

@@ -1,0 +1,37 @@
+"""Model names: the one table of aliases, and the resolution order of the spec's section 4 (MD-1 to MD-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+ALIASES = {
+    "opus": "claude-opus-5-5",
+    "sonnet": "claude-sonnet-5-5",
+    "haiku": "claude-haiku-5-5",
+    "fable": "claude-fable-5-2",
+}
+CONTEXT_LIMIT = 200_000
+LONG_CONTEXT_LIMIT = 1_000_000
+
+
+def resolve_model(
+    *, env: Mapping[str, str], call: str | None, definition: str | None, parent: str, default: str = "inherit"
+) -> str:
+    """The exact id to send: environment, the call's model, the definition's, `inherit`; `parent` is an exact id."""
+    forced = env.get("CLAUDE_CODE_SUBAGENT_MODEL", "")
+    chosen = next(name for name in (forced if forced != "inherit" else "", call, definition, default) if name)
+    return parent if chosen == "inherit" else exact_id(chosen, env, parent)
+
+
+def exact_id(name: str, env: Mapping[str, str], parent: str = "") -> str:
+    """An alias to its id. One of the parent's own family gives the parent's exact id (MD-6)."""
+    family, long = name.removesuffix("[1m]"), name.endswith("[1m]")
+    if family not in ALIASES:
+        return name
+    if family in parent and not long:
+        return parent
+    return env.get(f"ANTHROPIC_DEFAULT_{family.upper()}_MODEL") or ALIASES[family]
+
+
+def context_limit(name: str) -> int:
+    return LONG_CONTEXT_LIMIT if name.endswith("[1m]") else CONTEXT_LIMIT

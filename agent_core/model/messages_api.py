@@ -1,0 +1,209 @@
+"""The only module that knows the anthropic SDK: one streaming request, its errors, and the retries around it.
+
+Retries are ours (`max_retries=0`), so that progress, budget and cancellation stay visible and a server's `retry-after`
+has a limit. Events are read raw: the SDK's typed events cost ten times as much and are taken apart again at once.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, frozen
+
+from agent_core.errors import FatalModelError, MissingCredentials, RetryableModelError
+from agent_core.events import Retrying
+from agent_core.ids import new_message_id
+from agent_core.messages import ModelReply
+from agent_core.model.accumulate import Accumulator, Delta
+from agent_core.ports import Clock, ModelClient, ModelRequest
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+CREDENTIAL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+MAX_RETRY_AFTER = 60.0
+"""Seconds. A longer wait is a failure that says so, rather than an agent that seems to hang."""
+
+_RETRIED_STATUS = {408, 409, 425, 429}
+_RETRIED_TYPES = {"overloaded_error", "rate_limit_error", "api_error", "timeout_error"}
+_CONNECT_SECONDS, _READ_SECONDS = 5.0, 300.0
+
+
+@frozen
+class Credentials:
+    """Where requests go and who pays. Never logged; `repr` shows nothing of the secrets."""
+
+    api_key: str | None
+    auth_token: str | None
+    base_url: str | None
+
+    def __repr__(self) -> str:
+        return f"Credentials(base_url={self.base_url!r})"
+
+    @property
+    def present(self) -> bool:
+        return bool(self.api_key or self.auth_token)
+
+
+def credentials(env: Mapping[str, str], *, api_key: str | None, base_url: str | None) -> Credentials:
+    """The client's key wins over the environment. MissingCredentials says what to set."""
+    found = Credentials(
+        api_key or env.get("ANTHROPIC_API_KEY") or None,
+        None if api_key else env.get("ANTHROPIC_AUTH_TOKEN") or None,
+        base_url or env.get("ANTHROPIC_BASE_URL") or None,
+    )
+    if not found.present:
+        raise MissingCredentials(
+            "no credentials for the model service: set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN) in the environment "
+            "of the editor, or let the editor pass initializationOptions.apiKey"
+        )
+    return found
+
+
+@define
+class MessagesApi:
+    """ModelClient over the SDK. One HTTP client for all agents; made at the first request, closed by `aclose`."""
+
+    _credentials: Callable[[], Credentials]
+    _client: AsyncAnthropic | None = None
+    _used: Credentials | None = None
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Mapping[str, Any], None]:
+        import anthropic
+        import httpx2
+
+        try:
+            async with self._open().messages.with_streaming_response.create(**_arguments(request)) as response:
+                async for event in anthropic.AsyncStream.raw_events(response.http_response):
+                    if event.event is None or event.event == "ping" or not event.data:
+                        continue
+                    data = event.json()
+                    if event.event == "error":
+                        raise _mid_stream(data)
+                    yield data
+        except anthropic.APIStatusError as error:
+            raise _from_status(error) from error
+        except anthropic.APIConnectionError as error:
+            raise RetryableModelError(self._unreachable(error.__cause__ or error)) from error
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise RetryableModelError(self._unreachable(error)) from error
+        except (anthropic.AnthropicError, ValueError, TypeError) as error:
+            raise FatalModelError(f"the request could not be made: {error}") from error
+
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    def _open(self) -> AsyncAnthropic:
+        import httpx2
+        from anthropic import AsyncAnthropic
+
+        found = self._credentials()
+        if self._client is None or found != self._used:
+            self._used = found
+            self._client = AsyncAnthropic(
+                api_key=found.api_key,
+                auth_token=found.auth_token,
+                base_url=found.base_url,
+                max_retries=0,
+                timeout=httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS),
+            )
+        return self._client
+
+    def _unreachable(self, error: BaseException) -> str:
+        where = self._client.base_url if self._client else "the model service"
+        return f"no answer from {where}: {type(error).__name__} {error}".rstrip()
+
+
+async def call_model(
+    client: ModelClient,
+    request: ModelRequest,
+    *,
+    clock: Clock,
+    max_attempts: int,
+    on_delta: Callable[[Delta], None],
+    on_retry: Callable[[Retrying], None],
+) -> ModelReply:
+    """One complete reply. Each attempt has its own message id, so that deltas of a failed one can be told apart.
+
+    RetryableModelError after the last attempt, FatalModelError and MissingCredentials at once.
+    """
+    for attempt in range(1, max_attempts + 1):
+        accumulator = Accumulator(new_message_id())
+        try:
+            async with aclosing(client.stream(request)) as events:
+                async for event in events:
+                    if (delta := accumulator.feed(event)) is not None:
+                        on_delta(delta)
+            return accumulator.reply()
+        except RetryableModelError as error:
+            delay = error.retry_after if error.retry_after is not None else _backoff(attempt)
+            if attempt == max_attempts or delay > MAX_RETRY_AFTER:
+                raise _gave_up(error, attempt, delay) from error
+            on_retry(Retrying(attempt, max_attempts, round(delay * 1000), str(error)))
+            await clock.sleep(delay)
+    raise AssertionError("max_attempts is at least 1")
+
+
+def _arguments(request: ModelRequest) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "model": request.model.removesuffix("[1m]"),
+        "max_tokens": request.max_tokens,
+        "messages": request.messages,
+        "system": request.system,
+        "stream": True,
+    }
+    if request.tools:
+        arguments["tools"] = request.tools
+    if request.thinking is not None:
+        arguments["thinking"] = request.thinking
+    return arguments
+
+
+def _from_status(error: Any) -> RetryableModelError | FatalModelError:
+    status, kind = error.status_code, getattr(error, "type", None)
+    text = f"the model service answered {status} {kind or ''}: {_words(error.body) or error.message}"
+    forced = error.response.headers.get("x-should-retry")
+    if forced == "true" or (forced != "false" and (status in _RETRIED_STATUS or status >= 500)):
+        return RetryableModelError(text, _retry_after(error.response.headers))
+    if status in (401, 403):
+        text += "; check ANTHROPIC_API_KEY (or the key set in the editor)"
+    return FatalModelError(text)
+
+
+def _mid_stream(data: Any) -> RetryableModelError | FatalModelError:
+    error = data.get("error", {}) if isinstance(data, dict) else {}
+    kind = error.get("type", "error")
+    text = f"the model service broke off its answer: {kind}: {error.get('message', '')}"
+    return RetryableModelError(text) if kind in _RETRIED_TYPES else FatalModelError(text)
+
+
+def _words(body: object) -> str:
+    if isinstance(body, dict) and isinstance(body.get("error"), dict):
+        return str(body["error"].get("message", ""))
+    return ""
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    try:
+        if milliseconds := headers.get("retry-after-ms"):
+            return max(0.0, float(milliseconds) / 1000)
+        seconds = headers.get("retry-after")
+        return max(0.0, float(seconds)) if seconds else None
+    except ValueError:
+        return None
+
+
+def _backoff(attempt: int) -> float:
+    ceiling: float = min(0.5 * 2 ** (attempt - 1), 8.0)
+    return ceiling * random.uniform(0.75, 1.0)
+
+
+def _gave_up(error: RetryableModelError, attempt: int, delay: float) -> FatalModelError:
+    if delay > MAX_RETRY_AFTER:
+        return FatalModelError(f"{error}; it asks to wait {delay:.0f} s, more than the {MAX_RETRY_AFTER:.0f} s we wait")
+    return FatalModelError(f"{error} (gave up after {attempt} attempts)")

@@ -1,0 +1,85 @@
+"""The prompt as a sequence of frozen fragments; a fork shares its parent's fragment objects.
+
+Order on the service's side is tools, system, messages; a cached prefix must be equal byte by byte up to a breakpoint.
+Breakpoints are laid at rendering and never stored: after the system prompt (serves siblings), at the end of the
+message before the newest user message (so that a turn with more than 20 blocks is still found), and at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
+
+from attrs import evolve, frozen
+
+from agent_core.messages import (
+    Block,
+    ImageBlock,
+    Message,
+    RedactedThinkingBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from agent_core.ports import ModelRequest
+
+Json = Mapping[str, Any]
+_CACHED = {"cache_control": {"type": "ephemeral"}}
+
+
+@frozen
+class Prompt:
+    """`tools` and `system` never change during a run; `messages` only grows."""
+
+    tools: tuple[Json, ...]
+    system: tuple[Json, ...]
+    messages: tuple[Json, ...] = ()
+
+    def append(self, *messages: Message) -> Prompt:
+        """An answer without content is left out: the service refuses empty messages."""
+        added = (render_message(message) for message in messages if message.content)
+        return evolve(self, messages=(*self.messages, *added))
+
+    def starts_with(self, other: Prompt) -> bool:
+        """True when `other` is a prefix of this one, so that its cache entries serve this one."""
+        same_head = self.tools == other.tools and self.system == other.system
+        return same_head and self.messages[: len(other.messages)] == other.messages
+
+    def request(self, model: str, max_tokens: int, thinking: Json | None = None) -> ModelRequest:
+        return ModelRequest(model, max_tokens, _marked_last(self.system), self.tools, self._marked_messages(), thinking)
+
+    def _marked_messages(self) -> Sequence[Json]:
+        marked = list(self.messages)
+        users = [index for index, message in enumerate(marked) if message["role"] == "user"]
+        for index in users[-2:]:
+            marked[index] = {**marked[index], "content": _marked_last(marked[index]["content"])}
+        return marked
+
+
+def render_message(message: Message) -> Json:
+    return {"role": message.role, "content": [_render_block(block) for block in message.content]}
+
+
+def _marked_last(blocks: Sequence[Json]) -> list[Json]:
+    return [*blocks[:-1], {**blocks[-1], **_CACHED}] if blocks else []
+
+
+def _render_block(block: Block) -> Json:
+    match block:
+        case TextBlock(text):
+            return {"type": "text", "text": text}
+        case ThinkingBlock(thinking, signature):
+            return {"type": "thinking", "thinking": thinking, "signature": signature}
+        case RedactedThinkingBlock(data):
+            return {"type": "redacted_thinking", "data": data}
+        case ToolUseBlock(id, name, input):
+            return {"type": "tool_use", "id": id, "name": name, "input": input}
+        case ToolResultBlock(tool_use_id, content, is_error):
+            parts = [_render_block(part) for part in content if part != TextBlock("")]
+            result: dict[str, Any] = {"type": "tool_result", "tool_use_id": tool_use_id, "content": parts}
+            return {**result, "is_error": True} if is_error else result
+        case ImageBlock(media_type, data):
+            return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+        case _:
+            assert_never(block)

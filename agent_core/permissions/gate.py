@@ -1,0 +1,159 @@
+"""One pipeline for every call of every agent (A25): facts, decision, ask, and the decision again on changed input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from attrs import frozen
+
+from agent_core.errors import ToolError
+from agent_core.events import Outcome, PermissionAsked, PermissionSettled
+from agent_core.ids import new_request_id
+from agent_core.permissions.broker import NOBODY, Settled, is_stop
+from agent_core.permissions.grants import store_rule
+from agent_core.permissions.options import options_for
+from agent_core.permissions.policy import Call, PolicyContext, decide
+from agent_core.permissions.rules import MatchContext
+from agent_core.permissions.types import Allow, Ask, Deny, Destination, OptionKind, PermissionFacts, PermissionRequest
+from agent_core.tool_input import invalid
+
+if TYPE_CHECKING:
+    from agent_core.agent import Agent
+    from agent_core.engine import Engine
+    from agent_core.tool import Tool, ToolContext
+
+HOW_TO_GO_ON = "Don't look for another way to do the same: go on without it, or say what you need and why."
+
+
+@frozen
+class Permitted:
+    """`input` is what was allowed; `edited` when a person changed it."""
+
+    input: Mapping[str, Any]
+    comment: str | None = None
+    edited: bool = False
+
+
+async def permit(
+    agent: Agent, engine: Engine, tool: Tool, use_id: str, input: Mapping[str, Any], context: ToolContext
+) -> Permitted:
+    """ToolError with a reason for the model when the call may not run."""
+    facts = await tool.facts(input, context)
+    match decide(_call(tool, facts), policy_context(agent)):
+        case Allow():
+            return Permitted(input)
+        case Deny(_, reason):
+            raise ToolError(f"Not permitted: {reason}. {HOW_TO_GO_ON}")
+        case Ask(reason):
+            request = _request(agent, engine, tool, use_id, input, facts, reason)
+            return await _permit_by_asking(agent, engine, tool, request, context)
+
+
+async def _permit_by_asking(
+    agent: Agent, engine: Engine, tool: Tool, request: PermissionRequest, context: ToolContext
+) -> Permitted:
+    settled = await _ask(agent, engine, request)
+    if not settled.allowed:
+        raise ToolError(_refusal(settled, request.reason))
+    answer = settled.answer
+    assert answer is not None
+    if answer.updated_input is None:
+        return Permitted(request.input, answer.comment)
+    return await _recheck(agent, tool, answer.updated_input, answer.comment, context)
+
+
+def policy_context(agent: Agent) -> PolicyContext:
+    project, place = agent.project, agent.place
+    roots = (place.worktree,) if place.worktree else (place.cwd, project.project.root)
+    bases = dict.fromkeys([place.cwd, *roots, project.project.root, project.project.top])
+    return PolicyContext(
+        mode=agent.mode,
+        rules=(*project.grants.rules, *project.configuration.settings.rules),
+        working_dirs=tuple(root.resolve() for root in roots),
+        worktree=place.worktree.resolve() if place.worktree else None,
+        matching=MatchContext(tuple(bases), project.home),
+    )
+
+
+async def _recheck(
+    agent: Agent, tool: Tool, input: Mapping[str, Any], comment: str | None, context: ToolContext
+) -> Permitted:
+    """What a person edited is what they approved; rules that deny still hold on it (B10)."""
+    if problem := invalid(tool, input):
+        raise ToolError(f"The user changed the input, but it cannot run: {problem}")
+    decision = decide(_call(tool, await tool.facts(input, context)), policy_context(agent))
+    if isinstance(decision, Deny):
+        raise ToolError(f"The user changed the input, but {decision.reason}. {HOW_TO_GO_ON}")
+    return Permitted(input, comment, edited=True)
+
+
+async def _ask(agent: Agent, engine: Engine, request: PermissionRequest) -> Settled:
+    agent.record(PermissionAsked(request.id, request.title))
+    agent.ask_opened()
+    settled = Settled(Outcome.WITHDRAWN, "none")
+    try:
+        await agent.log.written()
+        settled = await engine.broker.ask(request)
+        await _store(agent, settled)
+    finally:
+        comment = settled.answer.comment if settled.answer else None
+        agent.record(PermissionSettled(request.id, request.title, settled.outcome, settled.decided_by, comment))
+        agent.ask_closed()
+    if is_stop(settled):
+        agent.stop()
+    return settled
+
+
+async def _store(agent: Agent, settled: Settled) -> None:
+    """A lasting answer holds for the whole session; "always" is written too, and read back with the next change."""
+    option = settled.option
+    if option is None or option.rule is None:
+        return
+    agent.project.grants.add(option, agent.project.project.root)
+    if option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
+        await anyio.to_thread.run_sync(store_rule, agent.project.local_settings, option)
+
+
+def _request(
+    agent: Agent,
+    engine: Engine,
+    tool: Tool,
+    use_id: str,
+    input: Mapping[str, Any],
+    facts: PermissionFacts,
+    reason: str,
+) -> PermissionRequest:
+    info = agent.log.state.info
+    # An allow rule of a project file waits for trust, so without it "always" would be written and never read (B4).
+    persistent: Destination | None = "localSettings" if agent.project.configuration.trusted else None
+    return PermissionRequest(
+        id=new_request_id(),
+        agent_id=agent.id,
+        root_id=info.root_id,
+        agent_type=info.agent_type,
+        description=info.description,
+        chain=agent.chain,
+        tool_name=tool.name,
+        tool_kind=tool.kind,
+        tool_use_id=use_id,
+        title=tool.title(input),
+        input=input,
+        reason=reason,
+        facts=facts,
+        options=options_for(tool.name, facts, persistent),
+        created_at=engine.clock.now(),
+    )
+
+
+def _call(tool: Tool, facts: PermissionFacts) -> Call:
+    return Call(tool.name, tool.kind, tool.read_only, facts)
+
+
+def _refusal(settled: Settled, reason: str) -> str:
+    if settled == NOBODY:
+        return f"Not permitted: {reason}, and there is nobody who could be asked. Report this. {HOW_TO_GO_ON}"
+    comment = settled.answer.comment if settled.answer else None
+    said = f" and says: {comment}" if comment else ""
+    return f"The user refused this call{said}. {HOW_TO_GO_ON}"

@@ -1,0 +1,70 @@
+"""Rules that answers add: for the session in memory, for longer in a settings file that is read back (PM-5, B2)."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from agent_core.disk import write_atomically
+from agent_core.permissions.rules import parse_rule
+from agent_core.permissions.types import Behavior, PermissionOption, PermissionRule
+
+
+@define
+class SessionGrants:
+    """The rules of one session; every agent of it, at any depth, is judged by them (A12)."""
+
+    _rules: list[PermissionRule] = field(factory=list)
+
+    @property
+    def rules(self) -> tuple[PermissionRule, ...]:
+        return tuple(self._rules)
+
+    def add(self, option: PermissionOption, anchor: Path) -> None:
+        behavior: Behavior = "allow" if option.kind.allows else "deny"
+        rule = parse_rule(option.rule or "", behavior, "this session", anchor)
+        if rule is not None and rule not in self._rules:
+            self._rules.append(rule)
+
+
+def store_rule(path: Path, option: PermissionOption) -> None:
+    """Add one rule to a settings file and change nothing else in it. OSError or ValueError when that cannot be done.
+
+    A lock on the folder keeps concurrent writers from losing each other's rules, and leaves no file behind.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(path.parent):
+        values = _read(path)
+        permissions = values.setdefault("permissions", {})
+        rules = permissions.setdefault("allow" if option.kind.allows else "deny", [])
+        if option.rule not in rules:
+            rules.append(option.rule)
+            write_atomically(path, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    lists = values.get("permissions", {}) if isinstance(values, dict) else None
+    if not isinstance(lists, dict) or not all(isinstance(lists.get(key, []), list) for key in ("allow", "deny")):
+        raise ValueError(f"{path} does not hold settings that a rule can be added to; the file was left as it is")
+    return dict(values)

@@ -1,0 +1,58 @@
+"""The loop of one run: ask what is next, do it, record it, until the run is finished."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from agent_core.agent import Agent, user_message
+from agent_core.engine import Engine
+from agent_core.ids import new_message_id
+from agent_core.messages import StopReason, ToolUseBlock
+from agent_core.model.messages_api import call_model
+from agent_core.state import unanswered
+from agent_core.tool_runner import ToolBatch, comment_blocks
+from agent_core.transcript.repair import interrupted_results
+from agent_core.turn import CallModel, Finish, RunTools, next_step
+
+STOPPED = "This call was interrupted before it ended: the user stopped the agent."
+
+
+async def run_loop(agent: Agent, engine: Engine) -> StopReason:
+    while True:
+        if not unanswered(agent.log.state.messages):
+            agent.take_inbox()
+        match next_step(agent.log.state, agent.max_turns):
+            case CallModel():
+                await _call_model(agent, engine)
+            case RunTools(calls):
+                await _run_tools(agent, engine, calls)
+            case Finish(reason):
+                return reason
+            case step:
+                assert_never(step)
+
+
+async def _call_model(agent: Agent, engine: Engine) -> None:
+    settings = agent.project.configuration.settings
+    await agent.log.written()
+    reply = await call_model(
+        engine.client,
+        agent.prompt.request(agent.model, settings.max_output_tokens),
+        clock=engine.clock,
+        max_attempts=settings.max_retries + 1,
+        on_delta=agent.record,
+        on_retry=agent.record,
+    )
+    agent.add_reply(reply)
+
+
+async def _run_tools(agent: Agent, engine: Engine, calls: tuple[ToolUseBlock, ...]) -> None:
+    """Every call gets its result in the very next message, also when the run is cancelled in the middle (E8)."""
+    batch = ToolBatch(agent, engine, calls)
+    try:
+        await batch.run()
+    finally:
+        batch.interrupt(STOPPED)
+        done = tuple(batch.results.values())
+        results = interrupted_results(calls, done, STOPPED, new_message_id())
+        agent.add(user_message(*results.content, *comment_blocks(batch.comments)))

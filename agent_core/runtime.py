@@ -1,0 +1,307 @@
+"""The façade: owns the root task group, the projects and the agents. It knows no connection.
+
+Editor sessions attach and detach; what they see is replayed from the logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, field, frozen
+
+from agent_core.agent import Agent, user_message
+from agent_core.applying import Applied, Selection
+from agent_core.clock import SystemClock
+from agent_core.disk import write_atomically
+from agent_core.definitions import Definitions, Problem
+from agent_core.engine import Engine
+from agent_core.errors import AlreadyTerminal, NotReviewable, OwnedElsewhere, UnknownAgent
+from agent_core.event_log import EventLog
+from agent_core.events import AgentInfo, Event
+from agent_core.ids import MAIN, RequestId
+from agent_core.loading.configuration import state_dir
+from agent_core.messages import TextBlock
+from agent_core.model.messages_api import Credentials, MessagesApi, credentials
+from agent_core.permissions.broker import PermissionBroker
+from agent_core.permissions.types import PermissionAnswer, PermissionRequest
+from agent_core.ports import Asker, FileSystem, Git, Processes, ReviewTarget
+from agent_core.project import ProjectState, find_project
+from agent_core.repository import find_repository
+from agent_core.review import Review
+from agent_core.reviews import Reviews
+from agent_core.slots import Slots
+from agent_core.spawning import SpawnRequest, build_main, check_cwd, prepare_root
+from agent_core.subagents import run
+from agent_core.task import TERMINAL
+from agent_core.transcript.index import find_transcript, read_index
+from agent_core.transcript.repair import recover
+from agent_core.transcript.writer import TranscriptWriter
+from agent_core.worktree import Worktree, reopen
+
+StopScope = Literal["turn", "agent", "tree"]
+_STOP_SECONDS = 10.0
+
+
+@frozen
+class Page:
+    """A part of a transcript; `next_seq` is what to pass as `after` for the next part."""
+
+    events: tuple[Event, ...]
+    next_seq: int
+    complete: bool
+
+
+@define(eq=False)
+class Runtime:
+    """`client_settings`, `trusted` and `api_key` are the editor's; they may change at any time."""
+
+    env: Mapping[str, str]
+    folders: tuple[Path, ...]
+    client_settings: Mapping[str, Any] = field(factory=dict)
+    trusted: bool | None = None
+    api_key: str | None = None
+    _engine: Engine | None = None
+    _reviews: Reviews | None = None
+    _group: TaskGroup | None = None
+    _projects: dict[Path, ProjectState] = field(factory=dict)
+    _agents: dict[str, Agent] = field(factory=dict)
+    _main: dict[Path, Agent] = field(factory=dict)
+    _watchers: list[Callable[[EventLog], None]] = field(factory=list)
+    _base_url: str | None = None
+
+    # What an editor asks for
+
+    async def spawn(self, request: SpawnRequest) -> AgentInfo:
+        """Register and start a root agent; returns once it is registered (protocol.md, agent/spawn)."""
+        check_cwd(request.cwd, self.folders)
+        project = await self.project(request.cwd)
+        self.credentials()
+        agent = await prepare_root(self.engine, project, request)
+        self._register(agent)
+        text = f"{request.context}\n\n{request.prompt}" if request.context else request.prompt
+        self._start(agent, text)
+        return agent.log.state.info
+
+    async def send(self, to: str, message: str) -> AgentInfo:
+        """To a running agent at its next turn; to one that ended as its next run."""
+        agent = await self._main_agent() if to == MAIN else self._live(to)
+        if agent.idle.is_set():
+            self.credentials()
+            self._start(agent, message)
+        else:
+            agent.tell(message)
+        return agent.log.state.info
+
+    async def stop(self, agent_id: str, scope: StopScope = "agent") -> AgentInfo:
+        """Returns after the agent's processes are gone. AlreadyTerminal when nothing of it runs."""
+        agent = self._live(agent_id)
+        if agent.idle.is_set():
+            raise AlreadyTerminal(f"agent {agent_id} does not run: it is {agent.status}")
+        agent.stop()
+        with anyio.move_on_after(_STOP_SECONDS):
+            await agent.idle.wait()
+        return agent.log.state.info
+
+    async def wait(self, agent_id: str) -> AgentInfo:
+        agent = self._agents.get(agent_id)
+        if agent is None:
+            return await self.info(agent_id)
+        await agent.idle.wait()
+        return agent.log.state.info
+
+    async def list(self) -> list[AgentInfo]:
+        """Live agents and those of earlier processes, the newest first."""
+        infos = {agent.id: agent.log.state.info for agent in self._agents.values()}
+        for folder in self.folders:
+            project = await self.project(folder)
+            for info in await anyio.to_thread.run_sync(read_index, project.sessions):
+                infos.setdefault(info.id, info)
+        return sorted(infos.values(), key=lambda info: info.started_at, reverse=True)
+
+    async def info(self, agent_id: str) -> AgentInfo:
+        if agent := self._agents.get(agent_id):
+            return agent.log.state.info
+        found = next((info for info in await self.list() if info.id == agent_id), None)
+        if found is None:
+            raise UnknownAgent(f"there is no agent {agent_id!r} in this workspace; agent/list names them")
+        return found
+
+    async def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> Page:
+        if agent := self._agents.get(agent_id):
+            events, ended = agent.log.events(after), agent.idle.is_set()
+        else:
+            events = [event for event in await self._recorded(agent_id) if event.seq > after]
+            ended = True
+        page = events if limit is None else events[:limit]
+        return Page(tuple(page), page[-1].seq if page else after, ended and len(page) == len(events))
+
+    async def definitions(self) -> tuple[Definitions, tuple[Problem, ...]]:
+        """Of the first folder: agent files are looked for from a working folder upwards."""
+        configuration = (await self.project(self.folders[0])).configuration
+        return configuration.definitions, configuration.problems
+
+    async def review(self, agent_id: str) -> Review:
+        """NotReviewable when the agent has no worktree."""
+        return await self.reviews.review(agent_id, await self._worktree(agent_id))
+
+    async def apply(self, agent_id: str, selection: Sequence[Selection] | None, dry_run: bool) -> Applied:
+        """Of what the last review showed; `selection` None is everything."""
+        return await self.reviews.apply(agent_id, await self._worktree(agent_id), selection, dry_run)
+
+    async def content(self, agent_id: str, side: Literal["base", "worktree"], path: str) -> bytes:
+        return await self.reviews.content(agent_id, await self._worktree(agent_id), side, path)
+
+    async def checkout(self, agent_id: str) -> Path:
+        """Where an agent's reviewed changes go."""
+        return (await self._worktree(agent_id)).repository
+
+    def write_review(self, agent_id: str, diff: str) -> Path:
+        """The diff as a file, for editors that can only open files."""
+        path = state_dir(self.env) / "reviews" / f"{agent_id}.diff"
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(path, diff.encode("utf-8", "replace"))
+        return path
+
+    def pending_permissions(self) -> tuple[PermissionRequest, ...]:
+        return self.engine.broker.pending
+
+    def answer(self, request_id: str, answer: PermissionAnswer) -> str | None:
+        """None when accepted, else why not."""
+        return self.engine.broker.answer(RequestId(request_id), answer)
+
+    # What a session does
+
+    def attach(self, asker: Asker) -> None:
+        self.engine.broker.attach(asker)
+
+    def detach(self, asker: Asker) -> None:
+        self.engine.broker.detach(asker)
+
+    def watch(self, watcher: Callable[[EventLog], None]) -> None:
+        """`watcher` gets the log of every agent of this process, those that exist first."""
+        self._watchers.append(watcher)
+        for agent in self._agents.values():
+            watcher(agent.log)
+
+    async def project(self, cwd: Path) -> ProjectState:
+        """The folder of the workspace that holds `cwd`, with its configuration as the files are now."""
+        inside = [folder for folder in self.folders if cwd.resolve().is_relative_to(folder.resolve())]
+        root = max(inside, key=lambda folder: len(folder.parts)) if inside else cwd
+        if root not in self._projects:
+            self._projects[root] = ProjectState(find_project(root), state_dir(self.env), self.env)
+        project = self._projects[root]
+        project.client, project.trusted = self.client_settings, self.trusted
+        configuration = await project.refresh()
+        self._base_url = configuration.settings.base_url
+        return project
+
+    def credentials(self) -> Credentials:
+        """MissingCredentials says what to set."""
+        return credentials(self.env, api_key=self.api_key, base_url=self._base_url)
+
+    @property
+    def engine(self) -> Engine:
+        assert self._engine is not None, "the runtime is not open"
+        return self._engine
+
+    @property
+    def reviews(self) -> Reviews:
+        assert self._reviews is not None, "the runtime is not open"
+        return self._reviews
+
+    # Inside
+
+    def _register(self, agent: Agent) -> None:
+        self._agents[agent.id] = agent
+        for watcher in self._watchers:
+            watcher(agent.log)
+
+    def _start(self, agent: Agent, text: str) -> None:
+        assert self._group is not None
+        agent.idle = anyio.Event()
+        self._group.start_soon(run, agent, self.engine, user_message(TextBlock(text)))
+
+    def _live(self, agent_id: str) -> Agent:
+        named = [agent for agent in self._agents.values() if agent.log.state.info.name == agent_id]
+        agent = self._agents.get(agent_id) or (named[-1] if named else None)
+        if agent is None:
+            raise UnknownAgent(f"no agent {agent_id!r} lives in this process; agent/list names those that do")
+        return agent
+
+    async def _main_agent(self) -> Agent:
+        folder = self.folders[0]
+        if folder not in self._main:
+            agent = build_main(self.engine, await self.project(folder), folder)
+            self._main[folder] = agent
+            self._register(agent)
+        return self._main[folder]
+
+    async def _worktree(self, agent_id: str) -> Worktree:
+        agent = self._agents.get(agent_id)
+        if agent is not None and agent.worktree is not None:
+            return agent.worktree
+        info = await self.info(agent_id)
+        if info.worktree is None:
+            why = "it made no changes" if info.isolation == "worktree" else "it worked in place, without isolation"
+            raise NotReviewable(f"agent {agent_id} has no worktree to review: {why}")
+        repository = await find_repository(self.engine.git, info.cwd)
+        kept = info.worktree
+        return await reopen(self.engine.git, repository, kept.path, kept.branch, kept.base_commit)
+
+    async def _recorded(self, agent_id: str) -> tuple[Event, ...]:
+        for folder in self.folders:
+            project = await self.project(folder)
+            if path := await anyio.to_thread.run_sync(find_transcript, project.sessions, agent_id):
+                data = await anyio.to_thread.run_sync(path.read_bytes)
+                return recover(data).events
+        raise UnknownAgent(f"there is no agent {agent_id!r} in this workspace; agent/list names them")
+
+    def _limit(self) -> int:
+        limits = [p.configuration.settings.max_concurrent_agents for p in self._projects.values()]
+        return min(limits) if limits else 1
+
+
+@asynccontextmanager
+async def open_runtime(
+    runtime: Runtime, *, files: FileSystem, target: ReviewTarget, processes: Processes, git: Git
+) -> AsyncIterator[Runtime]:
+    """Enter before the first message is read; leaving ends every run (bounded) and writes what is left to write."""
+    writer = TranscriptWriter(asyncio.get_running_loop())
+    client = MessagesApi(runtime.credentials)
+    writer.start()
+    try:
+        async with anyio.create_task_group() as group:
+            runtime._group = group
+            runtime._reviews = Reviews(git, target)
+            runtime._engine = Engine(
+                env=runtime.env,
+                clock=SystemClock(),
+                client=client,
+                files=files,
+                processes=processes,
+                git=git,
+                broker=PermissionBroker(group),
+                slots=Slots(runtime._limit),
+                writer=writer,
+            )
+            try:
+                yield runtime
+            finally:
+                group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await client.aclose()
+            await anyio.to_thread.run_sync(writer.close)
+
+
+def is_live(info: AgentInfo) -> bool:
+    return info.status not in TERMINAL
+
+
+__all__ = ["OwnedElsewhere", "Page", "Runtime", "SpawnRequest", "StopScope", "is_live", "open_runtime"]

@@ -1,0 +1,58 @@
+"""The product's own settings as one frozen value (protocol.md, settings table); layers are merged in `loading`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from agent_core.permissions.types import PermissionMode, PermissionRule
+
+
+class BadSetting(ValueError):
+    """Names the setting, the value and what is allowed."""
+
+
+@frozen
+class Settings:
+    """Defaults are those of the table. `max_retries` counts further attempts after the first."""
+
+    model: str = "sonnet"
+    agent: str | None = None
+    base_url: str | None = None
+    default_permission_mode: str = "acceptEdits"
+    max_concurrent_agents: int = 20
+    worktree_base: str = "head"
+    worktree_location: Path | None = None
+    explore_model: str = "haiku"
+    max_retries: int = 10
+    max_output_tokens: int = 32_000
+    rules: tuple[PermissionRule, ...] = ()
+    default_mode: PermissionMode | None = None
+
+
+def string(values: Mapping[str, Any], name: str, default: str | None) -> str | None:
+    value = values.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str) or not value.strip():
+        raise BadSetting(f"the setting {name} must be a text, not {value!r}")
+    return value.strip()
+
+
+def whole(values: Mapping[str, Any], name: str, default: int, least: int) -> int:
+    value = values.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise BadSetting(f"the setting {name} must be a whole number of at least {least}, not {value!r}")
+    return value
+
+
+def one_of(values: Mapping[str, Any], name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = string(values, name, default)
+    if value not in allowed:
+        raise BadSetting(f"the setting {name} must be one of {', '.join(allowed)}, not {value!r}")
+    return str(value)

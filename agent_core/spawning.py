@@ -1,0 +1,175 @@
+"""From a request to a registered agent: choose, check, assemble. Nothing runs here; a refusal leaves nothing behind.
+
+The order is that of the spec's section 1: kind, denied agents, tool pool, isolation.
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from attrs import frozen
+
+from agent_core.agent import Agent
+from agent_core.definitions import AgentDefinition, Isolation
+from agent_core.engine import Engine
+from agent_core.errors import AgentDenied, InvalidParams, NotAllowed, UnknownAgentType
+from agent_core.event_log import EventLog
+from agent_core.events import AgentInfo, Started
+from agent_core.guidance.builtin_agents import main_definition
+from agent_core.ids import AgentId, new_agent_id
+from agent_core.messages import Usage
+from agent_core.model.aliases import exact_id, resolve_model
+from agent_core.model.prompt import Prompt
+from agent_core.permissions.types import PermissionMode
+from agent_core.project import ProjectState
+from agent_core.repository import find_repository
+from agent_core.task import TaskStatus
+from agent_core.tool import Place
+from agent_core.tool_pool import assemble, render_tools
+from agent_core.tools.builtin import builtin_tools
+
+
+@frozen
+class SpawnRequest:
+    """One launch from an editor; `context` is text about what the user looks at, for the first message."""
+
+    prompt: str
+    cwd: Path
+    description: str | None = None
+    agent_type: str | None = None
+    model: str | None = None
+    permission_mode: PermissionMode | None = None
+    isolation: Isolation | None = None
+    background: bool = False
+    name: str | None = None
+    max_turns: int | None = None
+    context: str | None = None
+
+
+async def prepare_root(engine: Engine, project: ProjectState, request: SpawnRequest) -> Agent:
+    """A root agent of an editor, registered and not started. UserErrors name the field and what is allowed."""
+    definition = select(project, request.agent_type or "general-purpose")
+    isolation = request.isolation or definition.isolation or "none"
+    mode = _person_mode(engine, request.permission_mode or definition.permission_mode or PermissionMode.BUBBLE)
+    if isolation == "worktree":
+        await find_repository(engine.git, request.cwd)
+    return build(engine, project, definition, request, isolation, mode)
+
+
+def build(
+    engine: Engine,
+    project: ProjectState,
+    definition: AgentDefinition,
+    request: SpawnRequest,
+    isolation: Isolation,
+    mode: PermissionMode,
+) -> Agent:
+    """Register: the log's first event is the agent's `Started`."""
+    settings = project.configuration.settings
+    pool = assemble(definition, builtin_tools(), settings.rules)
+    main = exact_id(settings.model, engine.env)
+    model = resolve_model(env=engine.env, call=request.model, definition=definition.model, parent=main)
+    agent_id = new_agent_id()
+    files = project.files_of(agent_id)
+    log = EventLog(agent_id, engine.clock, lambda event: engine.writer.put(log, files, event))
+    agent = Agent(
+        log=log,
+        files=files,
+        project=project,
+        definition=definition,
+        tools=pool,
+        prompt=Prompt(render_tools(pool), ({"type": "text", "text": definition.prompt or definition.description},)),
+        place=Place(request.cwd),
+        mode=mode,
+        model=model,
+        isolation=isolation,
+        max_turns=request.max_turns or definition.max_turns,
+    )
+    agent.idle.set()
+    log.append(Started(_info(agent, agent_id, request)))
+    return agent
+
+
+def build_main(engine: Engine, project: ProjectState, cwd: Path) -> Agent:
+    """The main thread of the conversation (SEL-10: it may be a named agent)."""
+    settings = project.configuration.settings
+    definition = select(project, settings.agent) if settings.agent else main_definition()
+    mode = _person_mode(engine, settings.default_mode or definition.permission_mode or PermissionMode.DEFAULT)
+    request = SpawnRequest(prompt="", cwd=cwd, description="Main thread", model=settings.model)
+    return build(engine, project, definition, request, "none", mode)
+
+
+def select(project: ProjectState, name: str) -> AgentDefinition:
+    """SEL-3 and SEL-5: the one place where a definition is chosen, so that a deny rule cannot be passed by (B11)."""
+    known = project.configuration.definitions
+    definition = known.get(name)
+    for rule in project.configuration.settings.rules:
+        if rule.tool == "Agent" and rule.behavior == "deny" and rule.specifier in (None, name):
+            raise AgentDenied(f"the agent {name!r} is denied by the rule {rule.text} in {rule.source}")
+    if definition is None:
+        names = [each.name for each in known.active]
+        nearest = difflib.get_close_matches(name, names, 1)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        raise UnknownAgentType(f"there is no agent type {name!r}{hint} Known are: {', '.join(names)}")
+    return definition
+
+
+def _person_mode(engine: Engine, mode: PermissionMode) -> PermissionMode:
+    import os
+
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if mode is PermissionMode.BYPASS and root and engine.env.get("IS_SANDBOX") != "1":
+        raise NotAllowed(
+            "permissionMode: bypassPermissions is refused for the root user; set IS_SANDBOX=1 if this machine is a "
+            "sandbox, or choose acceptEdits"
+        )
+    return mode
+
+
+def _info(agent: Agent, agent_id: AgentId, request: SpawnRequest) -> AgentInfo:
+    return AgentInfo(
+        id=agent_id,
+        root_id=agent_id,
+        parent_id=None,
+        depth=0,
+        name=request.name,
+        agent_type=agent.definition.name,
+        description=request.description or shortened(request.prompt),
+        status=TaskStatus.PENDING,
+        stop_reason=None,
+        background=request.background,
+        fork=False,
+        isolation=agent.isolation,
+        worktree=None,
+        model=agent.model,
+        permission_mode=agent.mode,
+        cwd=request.cwd,
+        started_at=agent.log.clock.now(),
+        ended_at=None,
+        usage=Usage(),
+        output_file=agent.files.output,
+        pending_permissions=0,
+        last_tool=None,
+        result=None,
+        error=None,
+        conversation_id=agent.project.conversation,
+    )
+
+
+def shortened(prompt: str, words: int = 6) -> str:
+    """A description made of the first words of the task."""
+    parts = prompt.split()
+    return " ".join(parts[:words]) + ("…" if len(parts) > words else "")
+
+
+def check_cwd(cwd: Path, folders: tuple[Path, ...]) -> Path:
+    """`cwd` as given, when it is a folder inside one of the workspace's (IN-11)."""
+    if not cwd.is_absolute():
+        raise InvalidParams("cwd", f"must be an absolute path, not {str(cwd)!r}")
+    if not cwd.is_dir():
+        raise InvalidParams("cwd", f"{str(cwd)!r} is no folder")
+    if not any(cwd.resolve().is_relative_to(folder.resolve()) for folder in folders):
+        allowed = ", ".join(str(folder) for folder in folders) or "none"
+        raise InvalidParams("cwd", f"{str(cwd)!r} is outside the folders of the workspace: {allowed}")
+    return cwd

@@ -1,0 +1,149 @@
+"""The life of one run: queue, isolate, loop, finalize, settle, end; in this order, whatever happens.
+
+Every run lives in the runtime's task group from birth; whoever wants its result awaits `agent.idle`.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+from attrs import evolve, frozen
+
+from agent_core import worktree as worktrees
+from agent_core.agent import Agent, user_message
+from agent_core.engine import Engine
+from agent_core.errors import AgentError
+from agent_core.events import Ended, StatusChanged, WorktreeInfo
+from agent_core.guidance.environment import environment
+from agent_core.ids import new_message_id
+from agent_core.messages import Message, StopReason, TextBlock, Usage
+from agent_core.query_loop import STOPPED, run_loop
+from agent_core.repository import find_repository
+from agent_core.state import unanswered
+from agent_core.task import TaskStatus
+from agent_core.tool import Place
+from agent_core.transcript.repair import INTERRUPTED, interrupted_results
+
+logger = logging.getLogger(__name__)
+
+NOTHING_SAID = "(Subagent completed but returned no output.)"
+CLEANUP_SECONDS = 5.0
+
+
+@frozen
+class Outcome:
+    status: TaskStatus
+    stop_reason: StopReason | None = None
+    error: str | None = None
+
+
+async def run(agent: Agent, engine: Engine, first: Message | None) -> None:
+    """One run of `agent`; `first` is its task, or None when the inbox holds it. Never raises but for cancellation."""
+    started = engine.clock.monotonic()
+    outcome = Outcome(TaskStatus.INTERRUPTED, StopReason.CANCELLED)
+    try:
+        with anyio.CancelScope() as agent.scope:
+            if agent.stop_asked:
+                agent.scope.cancel()
+            outcome = await _work(agent, engine, first)
+        if agent.scope.cancelled_caught:
+            outcome = Outcome(TaskStatus.STOPPED, StopReason.CANCELLED)
+    finally:
+        agent.scope = None
+        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+            await _end(agent, engine, outcome, round((engine.clock.monotonic() - started) * 1000))
+        agent.stop_asked = False
+        agent.idle.set()
+
+
+async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
+    try:
+        async with engine.slots.hold(lambda place: agent.move(TaskStatus.PENDING, queue_position=place)):
+            info = agent.log.state.info
+            agent.record(StatusChanged(TaskStatus.RUNNING, info.background))
+            if agent.isolation == "worktree" and agent.worktree is None:
+                await _isolate(agent, engine)
+            if first is not None:
+                agent.add(_with_environment(agent, engine, first))
+            return Outcome(TaskStatus.COMPLETED, await run_loop(agent, engine))
+    except AgentError as error:
+        return Outcome(TaskStatus.FAILED, error=str(error))
+    except Exception as error:
+        logger.exception("the agent %s crashed", agent.id)
+        return Outcome(TaskStatus.FAILED, error=f"internal error: {type(error).__name__}; see the server's log")
+
+
+async def _isolate(agent: Agent, engine: Engine) -> None:
+    repository = await find_repository(engine.git, agent.place.cwd)
+    base = agent.project.configuration.settings.worktree_base
+    made = await worktrees.create(engine.git, repository, agent.id, agent.project.worktrees, base)
+    agent.worktree = made
+    top = repository.toplevel
+    cwd = made.path / agent.place.cwd.resolve().relative_to(top) if top else made.path
+    agent.place = Place(cwd if cwd.is_dir() else made.path, made.path, made.forbidden)
+    info = WorktreeInfo(made.path, made.branch, made.base_commit)
+    agent.record(StatusChanged(TaskStatus.RUNNING, agent.log.state.info.background, worktree=info))
+
+
+def _with_environment(agent: Agent, engine: Engine, first: Message) -> Message:
+    """Facts that differ between siblings come after the shared prefix, in the first user message (CTX-4)."""
+    branch = agent.worktree.branch if agent.worktree else None
+    return evolve(first, content=(TextBlock(environment(agent.place, engine.clock.now(), branch)), *first.content))
+
+
+async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int) -> None:
+    """Answer what is open, settle the worktree, write the one terminal event."""
+    if calls := unanswered(agent.log.state.messages):
+        text = INTERRUPTED if outcome.status is TaskStatus.INTERRUPTED else STOPPED
+        agent.add(user_message(*interrupted_results(calls, (), text, new_message_id()).content))
+    note = await _settle_worktree(agent, engine)
+    info = agent.log.state.info
+    result = _result(agent, outcome)
+    ended = evolve(
+        info,
+        status=outcome.status,
+        stop_reason=outcome.stop_reason,
+        ended_at=engine.clock.now(),
+        usage=info.usage + Usage(duration_ms=duration_ms),
+        worktree=info.worktree if agent.worktree else None,
+        pending_permissions=0,
+        result=f"{result}\n\n{note}" if result and note else result or note,
+        error=outcome.error,
+    )
+    agent.record(Ended(ended))
+    await agent.log.written()
+    engine.writer.release(agent.log, agent.files)
+
+
+async def _settle_worktree(agent: Agent, engine: Engine) -> str | None:
+    """WT-3: removed when provably unchanged, else kept and told."""
+    if agent.worktree is None:
+        return None
+    try:
+        settled = await worktrees.settle(engine.git, agent.worktree)
+    except (AgentError, OSError) as error:
+        return f"The worktree {agent.worktree.path} was kept: {error}"
+    if settled.kept:
+        return None
+    agent.worktree = None
+    agent.place = Place(agent.log.state.info.cwd)
+    return None
+
+
+def _result(agent: Agent, outcome: Outcome) -> str | None:
+    """The last thing that the agent said in its run; what it had found is kept when it fails or is stopped (RES)."""
+    said = _last_words(agent)
+    if outcome.stop_reason is StopReason.MAX_TURNS:
+        turns = f"(Stopped at the limit of {agent.max_turns} turns, before the task was finished.)"
+        return f"{said}\n\n{turns}" if said else turns
+    if outcome.status is TaskStatus.COMPLETED:
+        return said or NOTHING_SAID
+    return said
+
+
+def _last_words(agent: Agent) -> str | None:
+    state = agent.log.state
+    replies = [message for message in state.messages if message.role == "assistant"]
+    run = replies[-state.run_turns :] if state.run_turns else []
+    return next((message.text.strip() for message in reversed(run) if message.text.strip()), None)

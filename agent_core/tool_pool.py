@@ -1,0 +1,43 @@
+"""Which tools an agent gets (TL-1, TL-2, TL-5). Pure: definitions and tools in, an ordered table out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agent_core.definitions import AgentDefinition
+from agent_core.errors import NotAllowed
+from agent_core.permissions.types import PermissionRule
+from agent_core.tool import Tool
+
+
+def assemble(
+    definition: AgentDefinition, tools: Iterable[Tool], rules: Iterable[PermissionRule] = ()
+) -> dict[str, Tool]:
+    """In name order. A bare deny rule removes a tool. NotAllowed when an allow-list names nothing that exists."""
+    every = sorted(tools, key=lambda tool: tool.name)
+    denied = {rule.tool for rule in rules if rule.behavior == "deny" and rule.specifier is None}
+    removed = {_bare(name) for name in definition.disallowed_tools} | denied
+    left = [tool for tool in every if tool.name not in removed]
+    if definition.tools is None:
+        return {tool.name: tool for tool in left}
+    wanted = {_bare(name) for name in definition.tools}
+    pool = {tool.name: tool for tool in left if tool.name in wanted or "*" in wanted}
+    if wanted and not pool and not wanted & {tool.name for tool in every}:
+        raise NotAllowed(
+            f"the agent {definition.name!r} gets no tool: its list names {', '.join(definition.tools)}; "
+            f"there are {', '.join(tool.name for tool in every)}"
+        )
+    return pool
+
+
+def render_tools(pool: Mapping[str, Tool]) -> tuple[Mapping[str, Any], ...]:
+    return tuple(
+        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+        for tool in pool.values()
+    )
+
+
+def _bare(name: str) -> str:
+    """`Agent(a, b)` and `Bash(git *)` name the tool before the parenthesis."""
+    return name.partition("(")[0].strip()

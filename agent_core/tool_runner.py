@@ -1,0 +1,134 @@
+"""Runs the tool calls of one assistant message: announce, check, ask, run, record.
+
+Neighbouring calls that only read run side by side; everything else runs alone and in order. A failing tool is a
+result, never an exception. After a cancellation the calls that had ended keep their results (E8).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any, Literal
+
+import anyio
+from attrs import define, field
+
+from agent_core.agent import Agent, locations
+from agent_core.engine import Engine
+from agent_core.errors import ToolError
+from agent_core.events import FilesChanged, ToolCalled, ToolEnded, ToolOutput
+from agent_core.messages import TextBlock, ToolResultBlock, ToolUseBlock
+from agent_core.permissions.gate import Permitted, permit
+from agent_core.permissions.types import ToolKind
+from agent_core.tool import Tool, ToolContext, ToolResult
+from agent_core.tool_input import invalid
+
+logger = logging.getLogger(__name__)
+
+
+@define(eq=False)
+class ToolBatch:
+    """`results` and `comments` fill as calls end, so that a cancelled batch still knows what was done."""
+
+    agent: Agent
+    engine: Engine
+    calls: tuple[ToolUseBlock, ...]
+    results: dict[str, ToolResultBlock] = field(factory=dict)
+    comments: list[str] = field(factory=list)
+
+    async def run(self) -> None:
+        for call in self.calls:
+            self._announce(call)
+        await self.agent.log.written()
+        for together in _groups(self.calls, self.agent.tools):
+            async with anyio.create_task_group() as group:
+                for call in together:
+                    group.start_soon(self._one, call)
+
+    def _announce(self, call: ToolUseBlock) -> None:
+        tool = self.agent.tools.get(call.name)
+        kind, title = (tool.kind, _title(tool, call.input)) if tool else (ToolKind.OTHER, call.name)
+        path = locations(call.input)
+        places = ((self.agent.place.cwd / path, None),) if path else ()
+        self.agent.record(ToolCalled(call.id, call.name, kind, title, call.input, places))
+
+    def interrupt(self, text: str) -> None:
+        """End the calls that have no result yet, for people; the loop answers them for the model."""
+        for call in self.calls:
+            if call.id not in self.results:
+                self.agent.record(ToolEnded(call.id, "failed", (TextBlock(text),), None, 0))
+
+    async def _one(self, call: ToolUseBlock) -> None:
+        started = self.engine.clock.monotonic()
+        result = await self._result(call)
+        self.results[call.id] = ToolResultBlock(call.id, result.content, result.is_error)
+        duration = round((self.engine.clock.monotonic() - started) * 1000)
+        status: Literal["completed", "failed"] = "failed" if result.is_error else "completed"
+        self.agent.record(ToolEnded(call.id, status, result.content, result.diff, duration))
+        if result.changed:
+            self.agent.record(FilesChanged(result.changed))
+
+    async def _result(self, call: ToolUseBlock) -> ToolResult:
+        tool = self.agent.tools.get(call.name)
+        if tool is None:
+            return ToolResult.error(
+                f"There is no tool {call.name}. Yours are: {', '.join(self.agent.tools) or 'none'}."
+            )
+        try:
+            return await self._checked(tool, call)
+        except ToolError as error:
+            return ToolResult.error(str(error))
+        except OSError as error:
+            return ToolResult.error(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        except Exception:
+            logger.exception("the tool %s failed", call.name)
+            return ToolResult.error(
+                f"The tool {call.name} failed inside; this is a fault of the host, not of your call."
+            )
+
+    async def _checked(self, tool: Tool, call: ToolUseBlock) -> ToolResult:
+        if problem := invalid(tool, call.input):
+            return ToolResult.error(problem)
+        context = self._context(call)
+        permitted = await permit(self.agent, self.engine, tool, call.id, call.input, context)
+        self._keep_comment(permitted)
+        self.agent.record(ToolOutput(call.id, ""))
+        return await tool.run(permitted.input, context)
+
+    def _keep_comment(self, permitted: Permitted) -> None:
+        if permitted.edited:
+            self.comments.append(f"The user changed the input of the call to: {dict(permitted.input)}")
+        if permitted.comment:
+            self.comments.append(f"The user allowed the call and says: {permitted.comment}")
+
+    def _context(self, call: ToolUseBlock) -> ToolContext:
+        agent, engine = self.agent, self.engine
+        return ToolContext(
+            agent_id=agent.id,
+            place=agent.place,
+            files=engine.files,
+            processes=engine.processes,
+            read_files=agent.read_files,
+            report=lambda text: agent.record(ToolOutput(call.id, text)),
+        )
+
+
+def _groups(calls: tuple[ToolUseBlock, ...], tools: Mapping[str, Tool]) -> Iterator[list[ToolUseBlock]]:
+    def reads(call: ToolUseBlock) -> bool:
+        return call.name in tools and tools[call.name].read_only
+
+    for together, group in groupby(calls, reads):
+        batch = list(group)
+        yield from [batch] if together else ([call] for call in batch)
+
+
+def _title(tool: Tool, input: Mapping[str, Any]) -> str:
+    try:
+        return tool.title(input)
+    except Exception:  # noqa: BLE001 - an input that was not checked yet must not stop the announcement
+        return tool.name
+
+
+def comment_blocks(comments: list[str]) -> tuple[TextBlock, ...]:
+    return tuple(TextBlock(comment) for comment in comments)

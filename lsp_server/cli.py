@@ -1,0 +1,49 @@
+"""`agent-ls serve | demo | agents`: the commands that are not on the path of an editor's first answer."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from lsp_server.capabilities import VERSION
+
+
+def run(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="agent-ls", description="Sub-agents in the editor: a language server for coding agents."
+    )
+    parser.add_argument("--version", action="version", version=f"agent-ls {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    serve = commands.add_parser("serve", help="speak LSP over stdin and stdout (what an editor starts)")
+    serve.add_argument("--stdio", action="store_true", help="the default, accepted because many clients pass it")
+    commands.add_parser("demo", help="the main job on an embedded example, in this terminal", add_help=False)
+    commands.add_parser("agents", help="the agents that can be launched here, and faults of their files")
+    options, rest = parser.parse_known_args(arguments)
+    if options.command == "demo":
+        from lsp_server.demo.__main__ import main
+
+        return main(rest)
+    if rest:
+        parser.error(f"unknown argument {rest[0]!r}")
+    if options.command == "serve":
+        from lsp_server.bootstrap import serve as serve_stdio
+
+        return serve_stdio()
+    if options.command == "agents":
+        return asyncio.run(_agents())
+    parser.print_help(sys.stderr)
+    return 2
+
+
+async def _agents() -> int:
+    from agent_core.runtime import Runtime
+
+    definitions, problems = await Runtime(env=dict(os.environ), folders=(Path.cwd(),)).definitions()
+    for found in definitions.active:
+        sys.stdout.write(f"{found.name}  ({found.source}, {found.model or 'inherit'})\n    {found.description}\n")
+    for problem in problems:
+        sys.stderr.write(f"{problem.path}:{problem.line + 1}: {problem.message}\n")
+    return 1 if any(problem.severity == 1 for problem in problems) else 0

@@ -1,0 +1,108 @@
+"""One connected editor: attaches to the runtime, follows its agents, and is the package's only mutable state."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, field
+from lsprotocol import types
+
+from agent_core.event_log import EventLog
+from agent_core.runtime import Runtime
+from lsp_server import convert
+from lsp_server.client_support import ClientSupport
+from lsp_server.documents import OpenDocuments, uri_to_path
+from lsp_server.outbound import EditorClient
+from lsp_server.progress import DeltaMerger
+from lsp_server.prompts import EditorAsker
+from lsp_server.rpc import AgentProtocol
+from lsp_server.plain_progress import PlainProgress
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.05
+BACKPRESSURE_BYTES = 1 << 20
+"""Above so much unread output deltas are held back and merged, until the client reads again."""
+
+
+@define(eq=False)
+class EditorSession:
+    """Lives from `initialize` to the end of the connection; `group` holds the tasks that follow agents."""
+
+    rpc: AgentProtocol
+    runtime: Runtime
+    group: TaskGroup
+    documents: OpenDocuments
+    support: ClientSupport
+    client: EditorClient = field(init=False)
+    asker: EditorAsker = field(init=False)
+    plain: PlainProgress = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.client = EditorClient(self.rpc, self.support)
+        self.asker = EditorAsker(self.client)
+        self.plain = PlainProgress(self.client, self.runtime, self.group)
+        self.documents.encoding = self.support.encoding
+
+    def attach(self) -> None:
+        self.runtime.attach(self.asker)
+        self.runtime.watch(self._watch)
+
+    def _watch(self, log: EventLog) -> None:
+        self.group.start_soon(self._follow, log)
+
+    async def pull_settings(self) -> None:
+        """`workspace/configuration`, section agentLs; what the client answers replaces initializationOptions.settings."""
+        if not self.support.configuration:
+            return
+        params = types.ConfigurationParams(items=[types.ConfigurationItem(section="agentLs")])
+        try:
+            answer = await self.rpc.call(types.WORKSPACE_CONFIGURATION, params)
+        except Exception as error:  # noqa: BLE001 - a client that fails here keeps what it said at the start
+            logger.warning("the editor did not answer workspace/configuration: %s", error)
+            return
+        if isinstance(answer, list) and answer and isinstance(answer[0], dict) and answer[0]:
+            self.runtime.client_settings = answer[0]
+
+    async def _follow(self, log: EventLog) -> None:
+        """Durable events are sent only once they are in the transcript, so that what was sent can be replayed."""
+        if self.support.progress:
+            await self._report(log)
+        elif not self.support.agent:
+            await self.plain.follow(log)
+
+    async def _report(self, log: EventLog) -> None:
+        merger = DeltaMerger(self.support.text_deltas)
+        async with anyio.create_task_group() as group:
+            ticking = anyio.Event()
+            group.start_soon(self._tick, log, merger, lambda: ticking)
+            async for event in log.read(written=True):
+                for each in merger.feed(event):
+                    self.client.progress(convert.progress(each, log.state.info))
+                if merger.holding:
+                    ticking.set()
+                    ticking = anyio.Event()
+            group.cancel_scope.cancel()
+
+    async def _tick(self, log: EventLog, merger: DeltaMerger, wake: Any) -> None:
+        while True:
+            await wake().wait()
+            await anyio.sleep(TICK_SECONDS)
+            if self.rpc.writer.pending_bytes > BACKPRESSURE_BYTES:
+                continue
+            for each in merger.flush():
+                self.client.progress(convert.progress(each, log.state.info))
+
+
+def workspace_folders(params: dict[str, Any]) -> tuple[Path, ...]:
+    """From `workspaceFolders`, else `rootUri`, else `rootPath`; a client that names none works where it was started."""
+    folders = [folder.get("uri", "") for folder in params.get("workspaceFolders") or []]
+    uris = folders or [params.get("rootUri") or ""]
+    paths = [path for uri in uris if (path := uri_to_path(uri)) is not None]
+    if not paths and params.get("rootPath"):
+        paths = [Path(params["rootPath"])]
+    return tuple(dict.fromkeys(paths)) or (Path.cwd(),)

@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from lsp_server.framing import BadFrame, content_length, frame
 
@@ -98,7 +98,7 @@ class Connection:
     def notify(self, method: str, params: Any = None) -> None:
         self._send({"method": method, **({} if params is None else {"params": params})})
 
-    async def ended(self) -> None:
+    async def ended(self) -> NoReturn:
         """Returns never; raises ServerEnded when the server has ended by itself."""
         await self._readers[0]
         raise ServerEnded(self._ended)

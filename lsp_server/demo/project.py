@@ -41,7 +41,7 @@ from decimal import ROUND_HALF_UP, Decimal
 def to_cents(price):
     return int((Decimal(price) * 100).quantize(Decimal(1), ROUND_HALF_UP))
 '''
-_TEST = '''import unittest
+_TEST = """import unittest
 
 from shop.cart import total
 
@@ -53,7 +53,7 @@ class CartTest(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
-'''
+"""
 _OLD_IMPORT, _NEW_IMPORT = "from shop.old_rounding import to_cents", "from shop.rounding import to_cents"
 
 BEFORE = {
@@ -118,7 +118,11 @@ def demo_script(per_delta_ms: float) -> Script:
         ),
         say("Now the test.", use("Bash", command=TEST_COMMAND, description="Run the test"), **speed),
         (
-            Turn((Text("The test passes. `shop.rounding` rounds decimally, `old_rounding` is gone."),), when="OK", **speed),
+            Turn(
+                (Text("The test passes. `shop.rounding` rounds decimally, `old_rounding` is gone."),),
+                when="OK",
+                **speed,
+            ),
             Turn((Text("I changed the rounding, but did not see the test pass: please check it yourself."),), **speed),
         ),
     )

@@ -27,10 +27,12 @@ class Screen:
     def __init__(self, console: Console, lines: Lines) -> None:
         self.console = console
         self._lines = lines
-        self._live = Live(console=console, get_renderable=self._now, refresh_per_second=8, transient=True)
         self._started = time.monotonic()
         self._status = "starting"
         self._writing = ""
+        self._active = False
+        self._spinner = Spinner("dots")
+        self._live = Live(console=console, get_renderable=self._now, refresh_per_second=8, transient=True)
 
     @property
     def elapsed(self) -> float:
@@ -38,16 +40,22 @@ class Screen:
         return time.monotonic() - self._started
 
     def _now(self) -> RenderableType:
-        status = Spinner("dots", Text(f" {self._status} · {self.elapsed:.0f} s", style="dim"))
-        return Group(Text(visible(self._writing)[-600:]), status) if self._writing else status
+        self._spinner.update(text=Text(f" {self._status} · {self.elapsed:.0f} s", style="dim"))
+        return Group(Text(visible(self._writing)[-600:]), self._spinner) if self._writing else self._spinner
 
     def __enter__(self) -> Screen:
-        if self.console.is_terminal:
-            self._live.start()
+        """Within the block the present state and the elapsed time are shown at the bottom of a terminal."""
+        self._active = self.console.is_terminal
+        self._resume()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._active = False
         self._live.stop()
+
+    def _resume(self) -> None:
+        if self._active:
+            self._live.start()
 
     def say(self, text: str, style: str = "") -> None:
         self.console.print(Text(text, style=style))
@@ -73,6 +81,8 @@ class Screen:
                 self._tool_ended(event, status)
             case {"kind": "retry", "attempt": attempt, "reason": reason}:
                 self.say(f"{prefix}retry {attempt}: {visible(reason)}", "yellow")
+            case _:
+                pass
 
     def _tool_ended(self, event: Mapping[str, Any], status: str) -> None:
         took = f" in {event['durationMs']} ms" if "durationMs" in event else ""
@@ -92,7 +102,7 @@ class Screen:
         answer = ""
         while not (answer.isdecimal() and 1 <= int(answer) <= len(choices)):
             answer = await self.read(f"{question} [1-{len(choices)}]: ")
-        self.__enter__()
+        self._resume()
         return int(answer) - 1
 
     async def read(self, prompt: str) -> str:
@@ -122,6 +132,7 @@ class Screen:
         self._live.stop()
         self.console.print(Panel(table, title="Permission", border_style="yellow", expand=False))
         self.show_diff(str(detail.get("diff") or ""))
+        self._resume()
 
     # Review
 

@@ -4,8 +4,8 @@ apply. `scripted` brings its own project and model; `live` uses the person's."""
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,8 @@ class Demo:
         agent = await self._work(task)
         if self.checks:
             self.checks.ended(agent)
+        elif agent["status"] != "completed":
+            raise DemoFailed(f"the agent ended as {agent['status']}: {agent.get('error') or agent.get('stopReason')}")
         applied = await self._review(agent["id"])
         if self.checks:
             await self.checks.after(applied)
@@ -77,7 +79,12 @@ class Demo:
         self.connection.requests["agent/permission"] = self._permission
         self.connection.requests["agent/question"] = self._question
         folder = {"uri": self.folder.as_uri(), "name": self.folder.name}
-        params = {"processId": None, "rootUri": folder["uri"], "workspaceFolders": [folder], "capabilities": CAPABILITIES}
+        params = {
+            "processId": os.getpid(),
+            "rootUri": folder["uri"],
+            "workspaceFolders": [folder],
+            "capabilities": CAPABILITIES,
+        }
         result = await self.connection.request("initialize", params)
         offered = (result["capabilities"].get("experimental") or {}).get("agent") or {}
         if offered.get("version") != 1:
@@ -99,7 +106,7 @@ class Demo:
         try:
             with self.screen:
                 await asyncio.wait((self._ended, dead), return_when=asyncio.FIRST_COMPLETED)
-            return self._ended.result() if self._ended.done() else dead.result()  # type: ignore[func-returns-value]
+            return self._ended.result() if self._ended.done() else dead.result()
         finally:
             dead.cancel()
 
@@ -195,11 +202,6 @@ class Demo:
             raise DemoFailed(f"not applied: {'; '.join(reasons)}")
         done = sorted(item["path"] for item in result["applied"])
         if done != sorted(paths):
-            raise DemoFailed(f"asked to apply {', '.join(sorted(paths))}, the server applied {', '.join(done) or 'nothing'}")
+            raise DemoFailed(f"asked to apply {', '.join(sorted(paths))}, applied was {', '.join(done) or 'nothing'}")
         recover = f"; to undo it: git ref {result['recoverRef']}" if result.get("recoverRef") else ""
         self.screen.say(f"✓ applied {', '.join(done)}; open hunks left: {result['remaining']}{recover}", "green")
-
-
-async def conduct(demo_stack: AsyncExitStack, command: Sequence[str], env: Mapping[str, str], folder: Path) -> Connection:
-    """The language server, started in `folder`; it ends with the stack."""
-    return await demo_stack.enter_async_context(await Connection.start(command, env, folder))

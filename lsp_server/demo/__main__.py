@@ -74,10 +74,8 @@ async def scripted(screen: Screen, yes: bool, keep: bool) -> None:
     try:
         make_project(folder)
         screen.say(f"A small project with a failing test: {folder}", "dim")
-        async with (
-            asyncio.timeout(SCRIPTED_SECONDS if yes else None),
-            ModelServer(demo_script(0 if yes else 12)) as model,
-        ):
+        limit, pace = (SCRIPTED_SECONDS, 0) if yes else (None, 12)
+        async with asyncio.timeout(limit), ModelServer(demo_script(pace)) as model:
             env = _closed_environment(base, model.url)
             async with await Connection.start(SERVE, env, folder) as connection:
                 demo = Demo(connection, screen, folder, yes, Checks(folder))

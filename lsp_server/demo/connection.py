@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -27,7 +28,7 @@ class RequestFailed(Exception):
 
 
 class ServerEnded(Exception):
-    """The server's output ended or broke; the text has the end of its stderr."""
+    """The server's output ended or broke; the text has the last line of its stderr."""
 
 
 class Connection:
@@ -75,10 +76,8 @@ class Connection:
 
     async def _end_in_order(self) -> None:
         if self._ended is None:
-            try:
+            with suppress(RequestFailed, ServerEnded):
                 await self.request("shutdown")
-            except (RequestFailed, ServerEnded):
-                pass
             self.notify("exit")
         await self._process.wait()
 
@@ -115,8 +114,8 @@ class Connection:
         except (BadFrame, ValueError, asyncio.IncompleteReadError) as error:
             reason = f"the language server wrote something that is no message: {error}"
         await asyncio.sleep(0.05)  # the last words on stderr
-        words = self._stderr.decode(errors="replace").strip()[-2000:]
-        self._ended = f"{reason}. Its last words: {words}" if words else reason
+        *_, words = ["", *self._stderr.decode(errors="replace").splitlines()]
+        self._ended = f"{reason}; its last words: {words}" if words else reason
         for _, future in self._pending.values():
             if not future.done():
                 future.set_exception(ServerEnded(self._ended))

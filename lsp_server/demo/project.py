@@ -11,8 +11,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from lsp_server.demo.script import Script, Text, ToolUse, Turn, conversation, say, use
+from lsp_server.demo.script import Script, ToolUse, conversation, say, use
 
 PROMPT = "The test of this project fails. Find out why, mend it, and show that the test passes."
 DESCRIPTION = "Mend the failing test"
@@ -107,7 +108,9 @@ def snapshot(folder: Path) -> Mapping[str, bytes]:
 
 def demo_script(per_delta_ms: float) -> Script:
     """`per_delta_ms`: how fast the model appears to write."""
-    speed = {"chunk": 6, "per_delta_ms": per_delta_ms, "first_byte_ms": per_delta_ms * 20}
+    speed: dict[str, Any] = {"chunk": 6, "per_delta_ms": per_delta_ms, "first_byte_ms": per_delta_ms * 20}
+    seen = "The test passes. `shop.rounding` rounds decimally, `old_rounding` is gone."
+    unseen = "I changed the rounding, but did not see the test pass: please check it."
     turns = (
         say("I start with the failing test, and with the code that it checks.", *_reads(), **speed),
         say(
@@ -117,14 +120,7 @@ def demo_script(per_delta_ms: float) -> Script:
             **speed,
         ),
         say("Now the test.", use("Bash", command=TEST_COMMAND, description="Run the test"), **speed),
-        (
-            Turn(
-                (Text("The test passes. `shop.rounding` rounds decimally, `old_rounding` is gone."),),
-                when="OK",
-                **speed,
-            ),
-            Turn((Text("I changed the rounding, but did not see the test pass: please check it yourself."),), **speed),
-        ),
+        (*say(seen, when="OK", **speed), *say(unseen, **speed)),
     )
     return Script((conversation(*turns, name="demo", user=PROMPT),))
 

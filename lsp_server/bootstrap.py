@@ -6,9 +6,11 @@ library only.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
+from collections.abc import Callable
 
 from lsp_server.capabilities import initialize_result
 from lsp_server.framing import BadFrame, first_frame, frame
@@ -20,9 +22,21 @@ def serve() -> int:
     """Serve one client over stdin and stdout; returns the exit code."""
     output = private_stdout()
     received, answered = _first_message(0, output)
-    from lsp_server.server import serve_stdio
-
+    serve_stdio = _load()
     return serve_stdio(received, output, answered)
+
+
+def _load() -> Callable[[bytes, int, object], int]:
+    """The heavy part. Collecting garbage while thousands of classes are made would find none."""
+    from lsp_server.class_cache import cached_classes
+
+    gc.disable()
+    try:
+        with cached_classes():
+            from lsp_server.server import serve_stdio
+    finally:
+        gc.enable()
+    return serve_stdio
 
 
 def private_stdout() -> int:

@@ -52,10 +52,6 @@ async def test_output_in_the_order_written_and_exit_code(tmp_path: Path) -> None
     assert result == ProcessResult(3, f"one\ntwo\n{tmp_path}\n", timed_out=False, truncated=False)
 
 
-async def test_stdin_is_closed(tmp_path: Path) -> None:
-    assert await bash("cat; echo end", tmp_path) == ProcessResult(0, "end\n", timed_out=False, truncated=False)
-
-
 async def test_a_signal_is_a_negative_exit_code(tmp_path: Path) -> None:
     assert (await bash("kill -9 $$", tmp_path)).exit_code == -9
 
@@ -81,6 +77,11 @@ async def test_time_out_keeps_the_output_and_ends_the_group(tmp_path: Path) -> N
     assert result == ProcessResult(None, "out\n", timed_out=True, truncated=False)
     assert [alive(pid) for pid in pids(tmp_path)] == [False, False]
     assert time.monotonic() - started < 2
+
+
+async def test_last_words_are_kept(tmp_path: Path) -> None:
+    result = await bash("trap 'echo bye; exit' TERM; echo up; sleep 60 & wait", tmp_path, timeout=0.5)
+    assert result == ProcessResult(None, "up\nbye\n", timed_out=True, truncated=False)
 
 
 async def test_sigkill_follows_when_sigterm_is_ignored(tmp_path: Path) -> None:
@@ -169,9 +170,14 @@ async def test_kill_all_ends_what_runs(tmp_path: Path) -> None:
 
 
 async def test_output_is_reported_while_it_comes(tmp_path: Path) -> None:
+    """The command goes on only when its first line has been reported."""
     pieces: list[str] = []
-    result = await bash("echo a; until [ -e go ]; do sleep 0.02; done; echo b", tmp_path,
-                        on_output=lambda text: (pieces.append(text), (tmp_path / "go").touch()))  # fmt: skip
+
+    def take(text: str) -> None:
+        pieces.append(text)
+        (tmp_path / "go").touch()
+
+    result = await bash("echo a; until [ -e go ]; do sleep 0.02; done; echo b", tmp_path, on_output=take)
     assert (pieces, result.output) == (["a\n", "b\n"], "a\nb\n")
 
 
@@ -238,17 +244,24 @@ async def test_children_get_that_environment(tmp_path: Path, monkeypatch: pytest
     assert result.output == "/1/x\n"
 
 
-def test_k1_a_child_never_writes_to_our_stdout(tmp_path: Path) -> None:
-    """K1: fd 1 of the server carries the protocol; the command and its background job write to it nowhere."""
+def test_k1_a_child_neither_writes_to_our_stdout_nor_reads_our_stdin() -> None:
+    """K1: both carry the protocol; the command and its background job get a pipe and nothing."""
     program = (
         "import anyio; from pathlib import Path; from agent_core.processes import LocalProcesses\n"
         "async def main():\n"
-        "    command = ['bash', '-c', 'echo out; echo err >&2; (echo job) & wait; ls -l /proc/self/fd']\n"
-        "    await LocalProcesses().run(command, cwd=Path('.'), timeout=9, max_output=999)\n"
+        "    command = ['bash', '-c', 'echo out; echo err >&2; (echo job) & wait; cat']\n"
+        "    result = await LocalProcesses().run(command, cwd=Path('.'), timeout=9, max_output=999)\n"
+        "    assert result.output == 'out\\nerr\\njob\\n', result\n"
         "anyio.run(main)\n"
     )
     root = Path(__file__).parents[3]
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", program],
+        cwd=root,
+        input="protocol",
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -68,6 +68,7 @@ def test_d12_bytes_outside_stay() -> None:
 
 def test_d12_shared_lines_of_the_edit_stay_too() -> None:
     assert edit(b"a\nb\r\nc\r\nd\n", "a\nb\nc\nd", "a\nb\nX\nd") == b"a\nb\r\nX\r\nd\n"
+    assert edit(b"a\r\nb\r\nc\n", "a\nb\nc\n", "X\nb\nc\n") == b"X\r\nb\r\nc\n"
 
 
 def test_new_lines_follow_the_part_they_replace() -> None:

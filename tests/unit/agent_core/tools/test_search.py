@@ -108,6 +108,15 @@ async def test_glob_outside_the_working_directory(ctx: ToolContext, tmp_path_fac
     assert await glob(ctx, "*.py", path=str(other)) == [f"{other}/z.py"]
 
 
+async def test_ignore_rules_need_no_repository_and_the_nearest_wins(ctx: ToolContext, tree: Path) -> None:
+    shutil.rmtree(tree / ".git")
+    (tree / "sub/.gitignore").write_text("!y.log\nkeep.log\n[\n")
+    for name in ("sub/x.log", "sub/y.log", "sub/keep.log"):
+        (tree / name).touch()
+    assert await glob(ctx, "*.log") == ["sub/y.log", "keep.log"]
+    assert await glob(ctx, "sub/*.log") == ["sub/y.log"]
+
+
 async def test_glob_limit(ctx: ToolContext, tree: Path) -> None:
     for number in range(101):
         (tree / f"n{number:03}.many").touch()

@@ -1,0 +1,47 @@
+# make demo    the main job on an embedded example          make test   everything, as CI runs it
+# Each installs what it needs, from a fresh clone, with nothing run before.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: setup system demo test check soak bench mutants constraints clean
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@sh tests/tools/install.sh "$(PYTHON)" "$(VENV)"
+	@touch $@
+
+# Editors and tools that the tests drive; never skipped, so that a green run means that they were there.
+system:
+	@sh tests/tools/system.sh
+
+demo: setup
+	@$(BIN)/agent-ls demo $(ARGS)
+
+test: setup system check
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check -q .
+	@$(BIN)/mypy
+
+soak: setup system
+	@AGENT_LS_SOAK=1 $(BIN)/python -m pytest --timeout 1800 $(ARGS)
+
+bench: setup
+	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+mutants: setup system
+	@$(BIN)/python -m tests.tools.mutants $(ARGS)
+
+# Pins without addresses: what pyproject.toml asks for, resolved once.
+constraints:
+	@$(BIN)/python -m pip install -q uv==0.13.9
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --universal --extra dev pyproject.toml -o constraints.txt
+
+clean:
+	@rm -rf $(VENV) build dist

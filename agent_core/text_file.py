@@ -160,14 +160,14 @@ def _dominant_eol(raw: str) -> str:
 def _changed_part(text: str, start: int, end: int, new: str) -> tuple[int, int, str]:
     """Leave out what both sides share: first at the start, then at the end."""
     old = text[start:end]
-    shared = _common_prefix(old, new)
+    shared = common_prefix(old, new)
     old, new = old[shared:], new[shared:]
-    tail = _common_prefix(old[::-1], new[::-1])
+    tail = common_prefix(old[::-1], new[::-1])
     return start + shared, end - tail, new[: len(new) - tail]
 
 
-def _common_prefix(a: str, b: str) -> int:
-    """Length; by bisection, because comparing slices is much faster than comparing characters."""
+def common_prefix(a: Sequence[str], b: Sequence[str]) -> int:
+    """Length; by bisection, because comparing slices is much faster than comparing items."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2

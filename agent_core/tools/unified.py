@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from difflib import SequenceMatcher
-from itertools import takewhile
+
+from agent_core.text_file import common_prefix
 
 _CONTEXT = 3
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
@@ -40,10 +41,8 @@ def _changed_lines(a: list[str], b: list[str]) -> tuple[int, int]:
 
     Keeps the cost of a small edit in a big file small.
     """
-    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
-    rest = min(len(a), len(b)) - start
-    pairs = zip(reversed(a[len(a) - rest :]), reversed(b[len(b) - rest :]), strict=True)
-    end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    start = common_prefix(a, b)
+    end = common_prefix(a[start:][::-1], b[start:][::-1])
     return max(0, start - _CONTEXT), max(0, end - _CONTEXT)
 
 

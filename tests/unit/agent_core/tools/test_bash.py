@@ -94,6 +94,6 @@ async def test_bad_commands(ctx: ToolContext, monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_facts_and_title(ctx: ToolContext) -> None:
-    ctx = evolve(ctx, place=Place(Path("/work")))
-    assert await Bash().facts({"command": "ls\n-l"}, ctx) == PermissionFacts(command="ls\n-l", cwd=Path("/work"))
+    ctx = evolve(ctx, place=Place(Path("/project")))
+    assert await Bash().facts({"command": "ls\n-l"}, ctx) == PermissionFacts(command="ls\n-l", cwd=Path("/project"))
     assert Bash().title({"command": "ls\n-l"}) == "Bash ls -l"

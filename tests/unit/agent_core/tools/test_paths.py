@@ -135,6 +135,6 @@ def test_the_working_directory_may_be_a_folder_of_the_worktree(isolated: ToolCon
 
 
 def test_shown() -> None:
-    place = Place(Path("/work"))
-    assert [shown(Path(path), place) for path in ("/work/a/b", "/work", "/other")] == ["a/b", ".", "/other"]
+    place = Place(Path("/project"))
+    assert [shown(Path(path), place) for path in ("/project/a/b", "/project", "/other")] == ["a/b", ".", "/other"]
     assert [one_line("a\n  b"), one_line("abcdef", 4)] == ["a b", "abc…"]

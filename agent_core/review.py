@@ -4,8 +4,8 @@ A file's review is a list of *parts*: hunks of text, or one part for what cannot
 deletion), and one each for a rename and a change of the executable bit. On the wire every part is a hunk, so that each
 can be accepted by itself. Edits that the user's file already holds are `accepted`; nothing is remembered for that.
 
-The values are here; `review_parts.review_file` makes them, on `text_form` (one form for all three texts), `merge` (where
-edits stand) and `line_diff`.
+The values are here; `review_parts.review_file` makes them, on `text_form` (one form for all three texts), `merge`
+(where edits stand) and `line_diff`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,24 @@ from attrs import evolve, field, frozen
 
 from agent_core.errors import ReviewConflict
 from agent_core.merge import Placed, apply
-from agent_core.snapshot_files import ABSENT, EXECUTABLE, LINK
 
 HunkState = Literal["open", "accepted", "rejected"]
+ChangeStatus = Literal["added", "modified", "deleted", "renamed", "copied", "typechange", "mode"]
 PartKind = Literal["text", "content", "delete", "mode", "rename", "submodule"]
 Content = bytes | str | None
 """bytes: a closed file; str: an open buffer; None: no file."""
 
+ABSENT = "000000"
+FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
+OTHER = "other"
+"""File modes as git writes them, and one for what git cannot hold, such as a folder."""
+
 
 @frozen
 class Hunk:
-    """Old lines are counted in the user's current text, new ones in that text with all open hunks made; both from 1, and
-    for an empty range the line before it, as in unified diffs. No context lines: hunks never overlap. `text` is the
-    unified body, line ends included. Parts without lines have an empty `text` and say in `header` what they are.
+    """Old lines are counted in the user's current text, new ones in that text with all open hunks made; both from 1,
+    and for an empty range the line before it, as in unified diffs. No context lines: hunks never overlap. `text` is
+    the unified body, line ends included. Parts without lines have an empty `text` and say in `header` what they are.
     """
 
     id: str
@@ -58,7 +63,7 @@ class FileChange:
 
     path: str
     old_path: str | None
-    status: str
+    status: ChangeStatus
     binary: bool
     hunks: tuple[Hunk, ...]
     notes: tuple[str, ...]
@@ -81,7 +86,7 @@ class Stats:
 
 @frozen
 class Review:
-    """`head` is the snapshot's commit."""
+    """`head` is the snapshot's commit. `skipped` are paths in the worktree that no review can hold."""
 
     agent_id: str
     base_commit: str
@@ -89,6 +94,7 @@ class Review:
     worktree: Path | None
     head: str
     files: tuple[FileChange, ...]
+    skipped: tuple[str, ...] = ()
 
     @property
     def stats(self) -> Stats:
@@ -113,8 +119,8 @@ class Side:
 
 @frozen
 class Target:
-    """The user's file now. `mode` is git's, 000000 without a file (a new buffer may still have content), and `other` for
-    what git cannot hold, such as a folder. Of a link `content` is its path as bytes."""
+    """The user's file now. `mode` is git's, 000000 without a file (a new buffer may still have content), and `other`
+    for what git cannot hold, such as a folder. Of a link `content` is its path as bytes."""
 
     mode: str
     content: Content
@@ -122,13 +128,13 @@ class Target:
 
 @frozen
 class FileInput:
-    """`old_path` None unless renamed. `target` is the user's file; of a rename the one at `old_path`, or when that is gone
-    the one at `path` (`moved`), and `occupied` says that both exist. `blocked` is a reason why nothing here may be
-    applied."""
+    """`old_path` None unless renamed. `target` is the user's file; of a rename the one at `old_path`, or when that is
+    gone the one at `path` (`moved`), and `occupied` says that both exist. `blocked` is a reason why nothing here may
+    be applied."""
 
     path: str
     old_path: str | None
-    status: str
+    status: ChangeStatus
     old: Side
     new: Side
     target: Target
@@ -141,7 +147,8 @@ class FileInput:
 class Outcome:
     """What applying changes: `before` at `source` gives way to `after` at `path` (the same path unless renamed).
 
-    `executable` None leaves the bits alone; `links` says whether before and after are links."""
+    `executable` None leaves the bits alone; `links` says whether before and after are links; `mode` is that of before.
+    """
 
     source: str
     path: str
@@ -149,6 +156,7 @@ class Outcome:
     after: Content
     executable: bool | None = None
     links: tuple[bool, bool] = (False, False)
+    mode: str = FILE
 
 
 @frozen
@@ -185,7 +193,7 @@ class FileReview:
         was_link = given.target.mode == LINK
         is_link = given.new.mode == LINK if "content" in kinds else was_link and "delete" not in kinds
         outcome = Outcome(here, here, given.target.content, self._content(chosen), self._executable(kinds))
-        outcome = evolve(outcome, links=(was_link, is_link))
+        outcome = evolve(outcome, links=(was_link, is_link), mode=given.target.mode)
         if "rename" not in kinds:
             return outcome
         mode = given.new.mode if "mode" in kinds else given.target.mode

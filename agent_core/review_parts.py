@@ -11,8 +11,23 @@ from attrs import evolve, frozen
 
 from agent_core.line_diff import split_lines
 from agent_core.merge import Placed, place
-from agent_core.review import FileChange, FileConflict, FileInput, FileReview, Hunk, HunkState, Part, PartKind, Side
-from agent_core.snapshot_files import ABSENT, EXECUTABLE, FILE, LINK, SUBMODULE
+from agent_core.review import (
+    ABSENT,
+    EXECUTABLE,
+    FILE,
+    LINK,
+    OTHER,
+    SUBMODULE,
+    FileChange,
+    FileConflict,
+    FileInput,
+    FileReview,
+    Hunk,
+    HunkState,
+    Part,
+    PartKind,
+    Side,
+)
 from agent_core.text_form import NotConvertible, encoding_of, is_binary, like, text_notes, to_buffer_form
 
 _REGULAR = (FILE, EXECUTABLE)
@@ -78,7 +93,7 @@ class _Texts:
             why = "your text differs from both sides here" if item.state == "conflict" else None
             heading = _heading(self.current, item.start)
             hunk = _hunk(given.path, "text", old, new, "accepted" if item.state == "accepted" else "open")
-            parts.append(Part(evolve(hunk, header=heading), "text", conflict or why, None if conflict else item))
+            parts.append(Part(evolve(hunk, header=heading), "text", conflict or why, item))
         return parts
 
 
@@ -125,9 +140,11 @@ def _judged(given: FileInput, part: Part) -> Part:
 def _holds(given: FileInput, side: Side) -> bool:
     """Whether the user's file is that of `side`."""
     target = given.target
+    if target.mode == OTHER:
+        return False
     if side.data is None or target.content is None:
         return side.data is None and target.content is None
-    if (side.mode == LINK) != (target.mode == LINK) or target.mode not in (*_REGULAR, LINK, ABSENT):
+    if (side.mode == LINK) != (target.mode == LINK):
         return False
     if isinstance(target.content, bytes):
         return target.content == side.data

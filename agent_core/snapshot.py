@@ -19,17 +19,15 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
 from anyio import to_thread
 from attrs import frozen
 
 from agent_core.git_objects import commit_tree, read_blobs, update_index, write_tree
 from agent_core.ports import Git
-from agent_core.snapshot_files import SUBMODULE, agent_entries, base_entries, candidates, smudged
+from agent_core.review import SUBMODULE, ChangeStatus
+from agent_core.snapshot_files import agent_entries, base_entries, candidates, smudged
 from agent_core.worktree import Worktree
-
-ChangeStatus = Literal["added", "modified", "deleted", "renamed", "copied", "typechange", "mode"]
 
 _STATUS: Mapping[str, ChangeStatus] = {
     "A": "added", "M": "modified", "D": "deleted", "R": "renamed", "C": "copied", "T": "typechange"

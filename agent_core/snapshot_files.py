@@ -11,10 +11,8 @@ from anyio import to_thread
 
 from agent_core.git_objects import TreeEntry, store_files
 from agent_core.ports import Git
+from agent_core.review import ABSENT, EXECUTABLE, FILE, LINK, SUBMODULE
 from agent_core.worktree import Worktree
-
-ABSENT = "000000"
-FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 
 
 async def candidates(git: Git, worktree: Worktree, env: Mapping[str, str]) -> tuple[list[str], list[str]]:

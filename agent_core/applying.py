@@ -1,0 +1,159 @@
+"""From a snapshot to the user's files: review against them as they are, then apply what was chosen.
+
+What is applied comes from the snapshot, so it is what was reviewed even if the agent has gone on. What is reported as
+applied was read back. Before the first byte is written, everything that will be replaced is kept under a git ref.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from anyio import to_thread
+from attrs import evolve, frozen
+
+from agent_core.disk_target import replace_link, set_executable
+from agent_core.errors import ReviewConflict, UserError
+from agent_core.ports import Git, ReviewTarget
+from agent_core.recovery import save
+from agent_core.review import ABSENT, LINK, OTHER, FileInput, FileReview, Outcome, Review, Side, Target
+from agent_core.review_parts import review_file
+from agent_core.review_plans import Conflict, Selection, plans_of
+from agent_core.review_targets import blocked, present, remove_empty_folder
+from agent_core.snapshot import Snapshot, TreeChange, blobs, changes
+from agent_core.worktree import Worktree
+
+__all__ = ["Applied", "AppliedFile", "Conflict", "Selection", "apply", "review"]
+
+
+@frozen
+class AppliedFile:
+    path: str
+    hunks: tuple[str, ...]
+
+
+@frozen
+class Applied:
+    """`applied` is what the user's files now hold, hunks that they held before included. `failure` says why nothing was
+    written at all. `planned` is filled in a dry run only."""
+
+    applied: tuple[AppliedFile, ...]
+    conflicts: tuple[Conflict, ...]
+    failure: str | None
+    remaining: int
+    recover_ref: str | None
+    planned: tuple[Outcome, ...] = ()
+
+
+async def review(
+    git: Git,
+    worktree: Worktree,
+    snapshot: Snapshot,
+    target: ReviewTarget,
+    agent_id: str,
+    rejected: Mapping[str, Collection[str]] | None = None,
+) -> Review:
+    """The snapshot against the user's files as they are now. `rejected`: ids of hunks by path."""
+    files = await _reviews(git, worktree, snapshot, target, rejected or {})
+    changed = tuple(file.change for file in files)
+    branch, path = worktree.branch, worktree.path
+    return Review(agent_id, snapshot.base_commit, branch, path, snapshot.commit, changed, snapshot.skipped)
+
+
+async def apply(
+    git: Git,
+    worktree: Worktree,
+    snapshot: Snapshot,
+    target: ReviewTarget,
+    agent_id: str,
+    selection: Sequence[Selection] | None,
+    *,
+    dry_run: bool = False,
+    rejected: Mapping[str, Collection[str]] | None = None,
+) -> Applied:
+    """Make the chosen hunks (None: all) in the user's files. A file that fails is a conflict; the others go on."""
+    files = await _reviews(git, worktree, snapshot, target, rejected or {})
+    plans, conflicts = plans_of(files, selection)
+    writing = sorted((plan for plan in plans if plan.writes), key=lambda plan: plan.outcome.after is not None)
+    remaining = _remaining(files)
+    if dry_run:
+        return Applied((), tuple(conflicts), None, remaining, None, tuple(plan.outcome for plan in writing))
+    ref = None
+    if writing:
+        try:
+            ref = await save(git, worktree, snapshot, agent_id, [plan.outcome for plan in writing])
+        except (UserError, OSError) as error:
+            return Applied((), tuple(conflicts), f"nothing was applied: {error}", remaining, None)
+    failed: set[str] = set()
+    for plan in writing:
+        try:
+            await _write(worktree, target, plan.outcome)
+        except (UserError, OSError) as error:
+            failed.add(plan.path)
+            conflicts += [Conflict(plan.path, hunk, str(error)) for hunk in plan.new]
+    done = [evolve(plan, new=()) if plan.path in failed else plan for plan in plans]
+    applied = tuple(AppliedFile(plan.path, plan.hunks) for plan in done if plan.hunks)
+    left = _remaining(await _reviews(git, worktree, snapshot, target, rejected or {})) if writing else remaining
+    return Applied(applied, tuple(conflicts), None, left, ref)
+
+
+def _remaining(files: Iterable[FileReview]) -> int:
+    return sum(hunk.state == "open" for file in files for hunk in file.change.hunks)
+
+
+async def _write(worktree: Worktree, target: ReviewTarget, outcome: Outcome) -> None:
+    """ReviewConflict or OSError when the file is not what it should be afterwards."""
+    root = worktree.repository
+    source, path = root / outcome.source, root / outcome.path
+    for name in {outcome.source, outcome.path}:
+        if reason := await to_thread.run_sync(blocked, worktree, name):
+            raise ReviewConflict(reason)
+    await to_thread.run_sync(remove_empty_folder, path)
+    if any(outcome.links):
+        if isinstance(outcome.before, str) or isinstance(outcome.after, str):
+            raise ReviewConflict(f"{outcome.source} is open in the editor; close it first")
+        await to_thread.run_sync(replace_link, source, outcome.before, outcome.after, outcome.links)
+    elif source != path:
+        await _move(target, outcome, worktree)
+    elif outcome.after != outcome.before:
+        await target.write(source, outcome.before, outcome.after, outcome.executable)
+    if outcome.executable is not None and outcome.after is not None and await to_thread.run_sync(path.is_file):
+        await to_thread.run_sync(set_executable, path, outcome.executable)
+    found = await present(worktree, target, outcome.path)
+    if found.content != outcome.after or (found.mode == LINK) != outcome.links[1]:
+        raise ReviewConflict(f"{outcome.path} does not hold what was applied; something else changes it")
+
+
+async def _move(target: ReviewTarget, outcome: Outcome, worktree: Worktree) -> None:
+    """The new file first: when the old one cannot be removed the new one goes again, and nothing has changed."""
+    source, path = worktree.repository / outcome.source, worktree.repository / outcome.path
+    await target.write(path, None, outcome.after, outcome.executable)
+    try:
+        await target.write(source, outcome.before, None)
+    except (UserError, OSError):
+        await target.write(path, outcome.after, None)
+        raise
+
+
+async def _reviews(
+    git: Git, worktree: Worktree, snapshot: Snapshot, target: ReviewTarget, rejected: Mapping[str, Collection[str]]
+) -> list[FileReview]:
+    found = await changes(git, worktree, snapshot)
+    data = await blobs(git, worktree, found)
+    inputs = [await _input(worktree, target, change, data) for change in found]
+    return await to_thread.run_sync(lambda: [review_file(given, rejected.get(given.path, ())) for given in inputs])
+
+
+async def _input(worktree: Worktree, target: ReviewTarget, change: TreeChange, data: Mapping[str, bytes]) -> FileInput:
+    old = Side(change.old_mode, data.get(change.old_blob) if change.old_blob else None)
+    new = Side(change.new_mode, data.get(change.new_blob) if change.new_blob else None)
+    given = FileInput(change.path, change.old_path, change.status, old, new, Target(ABSENT, None))
+    for path in filter(None, (change.path, change.old_path)):
+        if reason := await to_thread.run_sync(blocked, worktree, path):
+            return evolve(given, target=Target(OTHER, None), blocked=reason)
+    at_path = await present(worktree, target, change.path)
+    if change.old_path is None:
+        return evolve(given, target=at_path)
+    at_old = await present(worktree, target, change.old_path)
+    if at_old.content is None and at_path.content is not None:
+        return evolve(given, target=at_path, moved=True)
+    return evolve(given, target=at_old, occupied=at_path != Target(ABSENT, None))

@@ -1,0 +1,70 @@
+"""The user's files as a review meets them, and which paths a review may touch at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path, PurePosixPath
+
+from anyio import to_thread
+
+from agent_core.ports import ReviewTarget
+from agent_core.review import ABSENT, EXECUTABLE, FILE, LINK, OTHER, Target
+from agent_core.worktree import Worktree
+
+
+def blocked(worktree: Worktree, path: str) -> str | None:
+    """Why `path` must not be written, in words; None when it may be. Looks at the disk; a link at `path` itself is
+    fine, since it is replaced and never followed."""
+    names = path.split("/")
+    if PurePosixPath(path).is_absolute() or any(name in ("", ".", "..") or "\\" in name for name in names):
+        return f"{path} does not stay inside the repository"
+    if any(name.casefold().rstrip(". ") in (".git", "git~1") for name in names):
+        return f"{path} is inside a git folder"
+    target = worktree.repository / path
+    if any(target.is_relative_to(folder) for folder in (worktree.common_dir, worktree.git_dir)):
+        return f"{path} is inside a git folder"
+    for parent in target.parents:
+        if parent == worktree.repository:
+            break
+        if parent.is_symlink():
+            return f"{path} leads over the symbolic link {parent.relative_to(worktree.repository)}"
+    return None
+
+
+async def present(worktree: Worktree, target: ReviewTarget, path: str) -> Target:
+    """What is at `path` now. An empty folder counts as nothing, as it does for git. A file that cannot be read is one
+    that no change fits."""
+    where = worktree.repository / path
+    mode, link = await to_thread.run_sync(_look, where)
+    if mode == LINK:
+        return Target(LINK, link)
+    if mode == OTHER:
+        return Target(OTHER, None)
+    try:
+        content = await target.read(where)
+    except OSError:
+        return Target(OTHER, None)
+    return Target(mode, content)
+
+
+def _look(path: Path) -> tuple[str, bytes | None]:
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return LINK, os.fsencode(path.readlink())
+        if stat.S_ISDIR(mode):
+            return (OTHER if any(path.iterdir()) else ABSENT), None
+    except (FileNotFoundError, NotADirectoryError):
+        return ABSENT, None
+    except OSError:
+        return OTHER, None
+    if not stat.S_ISREG(mode):
+        return OTHER, None
+    return (EXECUTABLE if mode & stat.S_IXUSR else FILE), None
+
+
+def remove_empty_folder(path: Path) -> None:
+    """Make room for a file where `present` saw nothing. OSError when it is not empty any more."""
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()

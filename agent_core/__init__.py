@@ -11,8 +11,8 @@ Layers, each importing only from those before it (tests/test_architecture.py):
     engine    slots project engine agent spawning tool_runner query_loop subagents reviews, permissions/{broker,gate}
     façade    runtime
 
-One append-only `EventLog` per agent; its state is a fold (`state.apply`), and transcript, progress and replay read the same
-log. `query_loop` reads as prose: ask `turn.next_step`, do it, record it. A permission is a value with one decision
+One append-only `EventLog` per agent; its state is a fold (`state.apply`); transcript, progress and replay read the
+same log. `query_loop` reads as prose: ask `turn.next_step`, do it, record it. A permission is a value with one decision
 (`policy.decide`); an ask goes to whoever is attached (`broker`). The prompt is a sequence of frozen fragments.
 
 Deliberately absent: connections and editors, any global or ambient agent, agents that launch agents, forks, hooks, MCP

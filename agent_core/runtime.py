@@ -18,8 +18,8 @@ from attrs import define, field, frozen
 from agent_core.agent import Agent, user_message
 from agent_core.applying import Applied, Selection
 from agent_core.clock import SystemClock
-from agent_core.disk import write_atomically
 from agent_core.definitions import Definitions, Problem
+from agent_core.disk import write_atomically
 from agent_core.engine import Engine
 from agent_core.errors import AlreadyTerminal, NotReviewable, OwnedElsewhere, UnknownAgent
 from agent_core.event_log import EventLog

@@ -1,7 +1,7 @@
 """Keeps the code that attrs compiles for classes, as `__pycache__` does for modules. Standard library only.
 
-attrs writes the methods of each class as source and compiles it at import; for lsprotocol's 550 classes and ours that is
-a third of the time to the first answered request. Compiled once, they are read back from the user's cache folder.
+attrs writes the methods of each class as source and compiles it at import; for lsprotocol's 550 classes and ours that
+is a third of the time to the first answered request. Compiled once, they are read back from the user's cache folder.
 
 This wraps the name `compile` in attrs' private module, so it does nothing when that module does not look as expected
 (checked with attrs 26.1). A missing, damaged or foreign file costs the time that it would have saved, nothing else.

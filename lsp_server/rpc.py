@@ -14,7 +14,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidRequest, JsonRpcMethodNotFound, JsonRpcParseError
+from pygls.exceptions import (
+    FeatureRequestError,
+    JsonRpcException,
+    JsonRpcInvalidRequest,
+    JsonRpcMethodNotFound,
+    JsonRpcParseError,
+)
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage
@@ -130,7 +136,9 @@ class AgentProtocol(LanguageServerProtocol):
             self._send_data({"jsonrpc": "2.0", "id": message_id, "result": initialize_result(params)})
 
     def _refuse(self, message_id: Any, error: JsonRpcException) -> None:
-        self._send_response(message_id, error=error.to_response_error())
+        """`id` is null where the request's own is unknown; lsprotocol would leave it out."""
+        fields = {"code": error.code, "message": error.message, **({"data": error.data} if error.data else {})}
+        self._send_data({"jsonrpc": "2.0", "id": message_id, "error": fields})
 
     def _get_handler(self, feature_name: str) -> Any:
         return self.handlers.get(feature_name) or super()._get_handler(feature_name)
@@ -189,8 +197,9 @@ class AgentProtocol(LanguageServerProtocol):
 
 class AgentServer(LanguageServer):
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Faults go to the log, never into a popup; requests have their own error answer."""
-        logger.error("%s: %s", getattr(source, "__name__", source), error)
+        """Faults go to the log, never into a popup. A request has its own error answer, so it is not told twice."""
+        if source is not FeatureRequestError:
+            logger.error("%s: %s", getattr(source, "__name__", source), error)
 
 
 def new_protocol() -> AgentProtocol:

@@ -40,7 +40,11 @@ def serve_stdio(received: bytes, output: int, answered: object) -> int:
     """Serve the client whose first bytes are `received`; returns the exit code."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     gc.freeze()
-    return asyncio.run(_Main(output, answered).run(received))
+    return asyncio.run(_serve(received, output, answered))
+
+
+async def _serve(received: bytes, output: int, answered: object) -> int:
+    return await _Main(output, answered).run(received)
 
 
 @define(eq=False)

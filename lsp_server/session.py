@@ -17,10 +17,10 @@ from lsp_server import convert
 from lsp_server.client_support import ClientSupport
 from lsp_server.documents import OpenDocuments, uri_to_path
 from lsp_server.outbound import EditorClient
+from lsp_server.plain_progress import PlainProgress
 from lsp_server.progress import DeltaMerger
 from lsp_server.prompts import EditorAsker
 from lsp_server.rpc import AgentProtocol
-from lsp_server.plain_progress import PlainProgress
 
 logger = logging.getLogger(__name__)
 

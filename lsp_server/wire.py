@@ -37,9 +37,7 @@ def wire_converter() -> Converter:
     converter.register_unstructure_hook_factory(attrs.has, lambda kind: _unstructure_attrs(kind, converter))
     for kind in (str, int, bool):
         converter.register_structure_hook(kind, _exactly(kind))
-    converter.register_structure_hook_factory(
-        _originates(list), lambda kind: _list_of(get_args(kind)[0], converter)
-    )
+    converter.register_structure_hook_factory(_originates(list), lambda kind: _list_of(get_args(kind)[0], converter))
     converter.register_structure_hook_factory(_originates(Literal), _one_of)
     converter.register_structure_hook_func(_originates(dict), _object)
     return converter

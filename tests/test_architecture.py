@@ -140,6 +140,8 @@ def test_wire_names_are_written_in_one_place() -> None:
     for name, path in modules("lsp_server"):
         if path.name in allowed or name.startswith(("demo", "methods")):
             continue
-        strings = [node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant)]
+        strings = [
+            node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant)
+        ]
         found = [text for text in strings if isinstance(text, str) and text.startswith("agent/") and " " not in text]
         assert found == [], f"{name} writes {found}"

@@ -49,7 +49,9 @@ def test_every_event_kind_is_documented() -> None:
 
     from lsp_server import convert
 
-    source = inspect.getsource(event_body) + inspect.getsource(convert._message) + inspect.getsource(convert._tool_called)
+    source = (
+        inspect.getsource(event_body) + inspect.getsource(convert._message) + inspect.getsource(convert._tool_called)
+    )
     kinds = set(re.findall(r'"kind": "(\w+)"', source))
     documented = set(re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", SECTIONS["agent/progress"], re.MULTILINE))
     names = {name for row in documented for name in re.findall(r"`(\w+)`", row)} - {"kind"}

@@ -99,7 +99,7 @@ class Connection:
 
     async def ended(self) -> NoReturn:
         """Returns never; raises ServerEnded when the server has ended by itself."""
-        await self._readers[0]
+        await asyncio.shield(self._readers[0])
         raise ServerEnded(self._ended)
 
     def _send(self, body: Mapping[str, Any]) -> None:

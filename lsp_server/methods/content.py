@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from agent_core.errors import InvalidParams
@@ -18,7 +19,7 @@ async def handle(session: EditorSession, params: wire.ContentParams) -> wire.Con
     if scheme == "agent-transcript":
         page = await session.runtime.transcript(agent_id.removesuffix(".md"))
         return wire.ContentResult(render_all(page.events), "markdown")
-    side = "base" if scheme == "agent-base" else "worktree"
+    side: Literal["base", "worktree"] = "base" if scheme == "agent-base" else "worktree"
     data = await session.runtime.content(agent_id, side, path)
     return wire.ContentResult(decode(data).text, _LANGUAGES.get(path.rpartition(".")[2]))
 
@@ -28,5 +29,7 @@ def _parts(uri: str) -> tuple[str, str, str]:
     parts = urlsplit(uri)
     agent_id, _, path = unquote(parts.path).lstrip("/").partition("/")
     if parts.scheme not in wire.SCHEMES or not agent_id or (parts.scheme != "agent-transcript" and not path):
-        raise InvalidParams("uri", f"{uri!r} is none of {', '.join(f'{scheme}:/<agentId>/…' for scheme in wire.SCHEMES)}")
+        raise InvalidParams(
+            "uri", f"{uri!r} is none of {', '.join(f'{scheme}:/<agentId>/…' for scheme in wire.SCHEMES)}"
+        )
     return parts.scheme, agent_id, path

@@ -1,0 +1,127 @@
+"""One append-only log: numbered, folded, read by cursors that never hold it up."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from agent_core.errors import TranscriptFailed
+from agent_core.events import Event, MessageAdded, Retrying, StatusChanged, TextDelta, ToolEnded, ToolOutput
+from agent_core.ids import MessageId
+from agent_core.messages import TextBlock
+from agent_core.state import IllegalEvent
+from agent_core.task import TaskStatus
+from tests.unit.agent_core.builders import assistant, log
+
+pytestmark = pytest.mark.anyio
+
+RUNNING = StatusChanged(TaskStatus.RUNNING, False)
+
+
+def delta(text: str, id: str = "m2") -> TextDelta:
+    return TextDelta(MessageId(id), text)
+
+
+async def read(made: object, count: int, after: int = 0, written: bool = False) -> list[tuple[int, int | None, str]]:
+    found: list[tuple[int, int | None, str]] = []
+    with anyio.fail_after(2):
+        async for event in made.read(after, written=written):  # type: ignore[attr-defined]
+            found.append((event.seq, event.delta_seq, type(event.body).__name__))
+            if len(found) == count:
+                break
+    return found
+
+
+async def test_durable_events_are_numbered_without_gaps_and_deltas_beside_them() -> None:
+    sink: list[Event] = []
+    made = log(sink)
+    made.append(RUNNING)
+    made.append(delta("a"))
+    made.append(delta("b"))
+    assert await read(made, 4) == [
+        (1, None, "Started"),
+        (2, None, "StatusChanged"),
+        (2, 1, "TextDelta"),
+        (2, 2, "TextDelta"),
+    ]
+    assert [event.seq for event in sink] == [1, 2]
+
+
+async def test_deltas_are_gone_once_their_message_came() -> None:
+    made = log()
+    made.append(RUNNING)
+    made.append(delta("a"))
+    made.append(ToolOutput("t1", "still running"))
+    made.append(MessageAdded(assistant("a"), "end_turn"))
+    assert await read(made, 4) == [
+        (1, None, "Started"),
+        (2, None, "StatusChanged"),
+        (2, 2, "ToolOutput"),
+        (3, None, "MessageAdded"),
+    ]
+    made.append(ToolEnded("t1", "completed", (TextBlock(""),), None, 1))
+    assert [name for _, _, name in await read(made, 4)] == ["Started", "StatusChanged", "MessageAdded", "ToolEnded"]
+
+
+async def test_a_retry_voids_the_deltas_before_it() -> None:
+    made = log()
+    made.append(delta("lost"))
+    made.append(Retrying(1, 3, 10, "overloaded"))
+    assert [name for _, _, name in await read(made, 2)] == ["Started", "Retrying"]
+
+
+async def test_a_late_reader_gets_everything_after_its_number() -> None:
+    made = log()
+    for status in (TaskStatus.RUNNING, TaskStatus.WAITING, TaskStatus.RUNNING):
+        made.append(StatusChanged(status, False))
+    assert await read(made, 2, after=2) == [(3, None, "StatusChanged"), (4, None, "StatusChanged")]
+
+
+async def test_a_live_reader_wakes_and_ends_with_the_log() -> None:
+    made, found = log(), []
+
+    async def follow() -> None:
+        async for event in made.read():
+            found.append(event.seq)
+
+    with anyio.fail_after(2):
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow)
+            await anyio.sleep(0.01)
+            made.append(RUNNING)
+            await anyio.sleep(0.01)
+            made.close()
+    assert found == [1, 2]
+
+
+async def test_a_careful_reader_waits_until_the_transcript_has_it() -> None:
+    made = log()
+    made.append(RUNNING)
+    made.mark_written(1)
+    with pytest.raises(TimeoutError):
+        await read_soon(made, 2)
+    made.mark_written(2)
+    assert await read(made, 2, written=True) == [(1, None, "Started"), (2, None, "StatusChanged")]
+
+
+async def read_soon(made: object, count: int) -> None:
+    with anyio.fail_after(0.05):
+        seen = 0
+        async for _ in made.read(written=True):  # type: ignore[attr-defined]
+            seen += 1
+            if seen == count:
+                return
+
+
+async def test_nothing_goes_on_unrecorded() -> None:
+    made = log()
+    made.fail("No space left on device")
+    with pytest.raises(TranscriptFailed, match="No space left"):
+        await made.written()
+
+
+async def test_an_illegal_event_is_refused_and_leaves_the_log_as_it_was() -> None:
+    made = log()
+    with pytest.raises(IllegalEvent):
+        made.append(StatusChanged(TaskStatus.WAITING, False))
+    assert made.seq == 1

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import define, field
 
-from lsp_server.demo.project import BEFORE, CHANGES, TEST_COMMAND, TRACE, snapshot, test_passes
+from lsp_server.demo.project import BEFORE, CHANGES, REMOVE_COMMAND, TEST_COMMAND, has_run, snapshot, test_passes
 
 
 class DemoFailed(Exception):
@@ -22,8 +22,8 @@ class Checks:
 
     folder: Path
     _start: Mapping[str, bytes] = field(factory=dict)
-    _asked: list[str] = field(factory=list)
-    _allowed: bool = False
+    _answers: list[tuple[str, bool]] = field(factory=list)  # command, allowed
+    _changes: dict[str, tuple[str, str | None]] = field(factory=lambda: dict(CHANGES))
     _ended_tools: set[str] = field(factory=set)
     _worktree: Path | None = None
     _reviewed: dict[str, bytes | None] = field(factory=dict)
@@ -40,39 +40,43 @@ class Checks:
     async def before_answer(self, params: Mapping[str, Any]) -> None:
         """Gives a command that runs without an answer the time to betray itself."""
         command = (params.get("detail") or {}).get("command")
-        if params["tool"]["name"] != "Bash" or command != TEST_COMMAND:
+        if params["tool"]["name"] != "Bash" or command not in (TEST_COMMAND, REMOVE_COMMAND):
             raise DemoFailed(f"asked for {params['title']!r}, expected only the command {TEST_COMMAND!r}")
-        self._asked.append(command)
         place = Path(params["detail"]["cwd"])
         if place.resolve().is_relative_to(self.folder.resolve()):
             raise DemoFailed(f"the command would run in the user's checkout, not in a worktree: {place}")
         await asyncio.sleep(0.3)
-        if params["tool"]["useId"] in self._ended_tools or (place / TRACE).exists():
+        if params["tool"]["useId"] in self._ended_tools or has_run(command, place):
             raise DemoFailed("the command ran before it was allowed")
 
-    def answered(self, kind: str) -> None:
-        self._allowed = kind.startswith("allow")
+    def answered(self, params: Mapping[str, Any], kind: str) -> None:
+        command, allowed = params["detail"]["command"], kind.startswith("allow")
+        self._answers.append((command, allowed))
+        if command == REMOVE_COMMAND and not allowed:
+            del self._changes["shop/old_rounding.py"]
 
     def ended(self, agent: Mapping[str, Any]) -> None:
         if agent["status"] != "completed":
             raise DemoFailed(f"the agent ended as {agent['status']}: {agent.get('error') or agent.get('stopReason')}")
-        if self._asked != [TEST_COMMAND]:
-            raise DemoFailed(f"the test command was asked for {len(self._asked)} times, expected once")
+        asked = [command for command, _ in self._answers].count(TEST_COMMAND)
+        if asked != 1:
+            raise DemoFailed(f"the test command was asked for {asked} times, expected once")
         if "worktree" not in agent:
             raise DemoFailed("the agent has no worktree")
         self._worktree = Path(agent["worktree"]["path"])
-        if (self._worktree / TRACE).exists() != self._allowed:
-            done, wish = ("ran", "rejected") if not self._allowed else ("did not run", "allowed")
-            raise DemoFailed(f"the command {done} although it was {wish}")
+        for command, allowed in self._answers:
+            if has_run(command, self._worktree) != allowed:
+                done, wish = ("did not run", "allowed") if allowed else ("ran", "rejected")
+                raise DemoFailed(f"the command {command!r} {done} although it was {wish}")
         self._unchanged("before anything was applied")
 
     def review(self, files: Sequence[Mapping[str, Any]]) -> None:
         listed = sorted((change["path"], change["status"]) for change in files)
-        expected = sorted((path, status) for path, (status, _) in CHANGES.items())
+        expected = sorted((path, status) for path, (status, _) in self._changes.items())
         if listed != expected:
             raise DemoFailed(f"the review lists {listed}, expected {expected}")
         assert self._worktree
-        for path, (_, content) in CHANGES.items():
+        for path, (_, content) in self._changes.items():
             there = self._worktree / path
             self._reviewed[path] = there.read_bytes() if there.is_file() else None
             if self._reviewed[path] != (None if content is None else content.encode()):
@@ -92,19 +96,18 @@ class Checks:
 
     async def after(self, paths: Sequence[str]) -> None:
         self.applied(paths)
-        whole = set(paths) == set(CHANGES)
+        whole = set(paths) == set(self._changes)
         if whole and not await asyncio.to_thread(test_passes, self.folder):
             raise DemoFailed("the project's test still fails in the user's checkout")
-        if whole and sorted(path for path in snapshot(self.folder) if path != "HEAD") != _expected_files():
+        if whole and sorted(snapshot(self.folder)) != self._expected_files():
             raise DemoFailed("the user's checkout holds files that do not belong there")
+
+    def _expected_files(self) -> list[str]:
+        gone = {path for path, (_, content) in self._changes.items() if content is None}
+        return sorted({"HEAD", *BEFORE, *self._changes} - gone)
 
     def _unchanged(self, when: str) -> None:
         _compare(self._start, snapshot(self.folder), when)
-
-
-def _expected_files() -> list[str]:
-    gone = {path for path, (_, content) in CHANGES.items() if content is None}
-    return sorted((set(BEFORE) | set(CHANGES)) - gone)
 
 
 def _compare(wanted: Mapping[str, bytes], found: Mapping[str, bytes], when: str) -> None:

@@ -18,6 +18,7 @@ from lsp_server.demo.script import Script, ToolUse, conversation, say, use
 PROMPT = "The test of this project fails. Find out why, mend it, and show that the test passes."
 DESCRIPTION = "Mend the failing test"
 TEST_COMMAND = f"{shlex.quote(sys.executable)} -m unittest -v"
+REMOVE_COMMAND = "rm shop/old_rounding.py"  # whether it is asked for is up to the server's permission rules
 
 _CART = '''"""What a cart costs."""
 
@@ -72,7 +73,13 @@ CHANGES = {  # path to (status, content afterwards)
     "shop/rounding.py": ("added", _ROUNDING),
 }
 FIRST_ALONE = "shop/rounding.py"  # can be applied without the others: nothing uses it yet
-TRACE = "tests/__pycache__"  # is there in a checkout once the test has run in it
+
+
+def has_run(command: str, folder: Path) -> bool:
+    """Whether one of the two commands left its traces there."""
+    if command == TEST_COMMAND:
+        return (folder / "tests/__pycache__").exists()
+    return not (folder / "shop/old_rounding.py").exists()
 
 
 def make_project(folder: Path) -> None:
@@ -133,5 +140,5 @@ def _changes() -> tuple[ToolUse, ...]:
     return (
         use("Write", file_path="shop/rounding.py", content=_ROUNDING),
         use("Edit", file_path="shop/cart.py", old_string=_OLD_IMPORT, new_string=_NEW_IMPORT),
-        use("Bash", command="rm shop/old_rounding.py", description="Remove the old rounding"),
+        use("Bash", command=REMOVE_COMMAND, description="Remove the old rounding"),
     )

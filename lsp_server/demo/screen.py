@@ -30,6 +30,7 @@ class Screen:
         self._started = time.monotonic()
         self._status = "starting"
         self._writing = ""
+        self._calls: dict[str, Mapping[str, Any]] = {}
         self._active = False
         self._spinner = Spinner("dots")
         self._live = Live(console=console, get_renderable=self._now, refresh_per_second=8, transient=True)
@@ -75,22 +76,24 @@ class Screen:
             case {"kind": "status", "status": status}:
                 self._status = f"{prefix}{status}"
             case {"kind": "toolCall", "title": title}:
+                self._calls[event["toolCallId"]] = event
                 self._status = f"{prefix}{visible(title)}"
                 self.say(f"{prefix}● {visible(title)}", "bold")
             case {"kind": "toolUpdate", "status": "completed" | "failed" as status}:
-                self._tool_ended(event, status)
+                self._call_ended(event, self._calls.pop(event["toolCallId"], {}), status)
             case {"kind": "retry", "attempt": attempt, "reason": reason}:
                 self.say(f"{prefix}retry {attempt}: {visible(reason)}", "yellow")
             case _:
                 pass
 
-    def _tool_ended(self, event: Mapping[str, Any], status: str) -> None:
-        took = f" in {event['durationMs']} ms" if "durationMs" in event else ""
+    def _call_ended(self, event: Mapping[str, Any], call: Mapping[str, Any], status: str) -> None:
+        """The output is of interest where something ran or failed."""
+        took = f" ({event['durationMs']} ms)" if "durationMs" in event else ""
         mark, style = ("✓", "green") if status == "completed" else ("✗", "red")
-        self.say(f"  {mark} {status}{took}", style)
-        lines = visible(str(event.get("output") or "")).strip().splitlines()
-        for line in lines[-3:]:
-            self.say(f"    {line[:110]}", "dim")
+        self.say(f"  {mark} {visible(call.get('title', status))}{took}", style)
+        if status == "failed" or call.get("toolKind") == "execute":
+            for line in visible(str(event.get("output") or "")).strip().splitlines()[-5:]:
+                self.say(f"    {line[:110]}", "dim")
 
     # Questions
 
@@ -118,6 +121,8 @@ class Screen:
         """A permission request: who asks, what would happen and where."""
         agent, detail = params["agent"], params.get("detail") or {}
         table = Table.grid(padding=(0, 1))
+        table.add_column()
+        table.add_column(overflow="fold")
         rows = {
             "agent": f"{agent['agentType']} ({agent['description']})",
             "tool": f"{params['tool']['name']}: {params['title']}",

@@ -146,7 +146,7 @@ class Demo:
         else:
             chosen = options[await self.screen.choose("Your answer", [option["label"] for option in options])]
         if self.checks:
-            self.checks.answered(chosen["kind"])
+            self.checks.answered(params, chosen["kind"])
         self.screen.say(f"→ {chosen['label']}", "yellow")
         return {"optionId": chosen["id"]}
 

@@ -10,6 +10,7 @@ import pytest
 
 from lsp_server.demo import __main__ as demo
 from lsp_server.demo.lines import Lines
+from lsp_server.demo.project import TEST_COMMAND
 from lsp_server.demo.screen import visible
 
 FAKE = Path(__file__).with_name("fake_language_server.py")
@@ -74,7 +75,7 @@ FAULTS = {
     "writes-early": "the user's checkout is not as it should be before anything was applied: shop/cart.py",
     "runs-early": "the command ran before it was allowed",
     "never-asks": "the test command was asked for 0 times, expected once",
-    "never-runs": "the command did not run although it was allowed",
+    "never-runs": f"the command {TEST_COMMAND!r} did not run although it was allowed",
     "other-command": "asked for 'Run the test', expected only the command ",
     "in-checkout": "the command would run in the user's checkout, not in a worktree: ",
     "no-allow": "the permission request has no option of kind allowOnce",

@@ -12,7 +12,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 from typing import Any
 
 import anyio
@@ -141,21 +140,6 @@ def configure(runtime: Runtime, params: dict[str, Any], options: dict[str, Any])
     runtime.client_settings = settings if isinstance(settings, dict) else {}
     runtime.trusted = trusted if isinstance(trusted, bool) else None
     runtime.api_key = key if isinstance(key, str) and key else None
-
-
-def load_sdks() -> threading.Thread:
-    """Import what the first agent needs, aside: it takes seconds and must not delay an answer."""
-
-    def work() -> None:
-        for name in ("anthropic", "git", "jsonschema"):
-            try:
-                __import__(name)
-            except ImportError:
-                logger.exception("%s cannot be imported", name)
-
-    thread = threading.Thread(target=work, name="imports", daemon=True)
-    thread.start()
-    return thread
 
 
 async def _watch_lag() -> None:

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import importlib
+import logging
+import threading
 from typing import Any
 
+import anyio
 from lsprotocol import types
 
 from lsp_server.documents import uri_to_path
 from lsp_server.session import EditorSession
 
+logger = logging.getLogger(__name__)
+
+
+_FIRST_ANSWERS = 0.1
+"""Seconds that the requests right behind `initialized` have for themselves before the imports compete with them."""
+
+
+async def _load_sdks_soon() -> None:
+    await anyio.sleep(_FIRST_ANSWERS)
+    threading.Thread(target=_load_sdks, name="imports", daemon=True).start()
+
+
+def _load_sdks() -> None:
+    """Import what the first agent needs, aside: it takes seconds and must not delay an answer."""
+    for name in ("anthropic", "git", "jsonschema"):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            logger.exception("%s cannot be imported", name)
+
 
 def register_lifecycle(session: EditorSession) -> None:
     def initialized(params: Any) -> None:
-        from lsp_server.server import load_sdks
-
-        load_sdks()
+        session.group.start_soon(_load_sdks_soon)
         session.group.start_soon(session.pull_settings)
 
     def settings(params: Any) -> None:

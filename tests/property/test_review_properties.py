@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 from attrs import evolve
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from agent_core.line_diff import diff
 from agent_core.review import ABSENT, FILE, FileInput, FileReview, Side, Target
 from agent_core.review_parts import review_file
-from agent_core.text_form import NotConvertible, to_buffer_form
+from agent_core.text_form import NotConvertible, line_ends, to_buffer_form
 
 pytestmark = pytest.mark.spec("ED-3")
 
@@ -52,7 +53,6 @@ def review(base: bytes, agent: bytes, current: bytes | str) -> FileReview:
 
 
 @given(st.lists(st.integers(0, 4), max_size=20), st.lists(st.integers(0, 4), max_size=20))
-@settings(max_examples=300)
 def test_a_difference_leads_from_old_to_new(old: list[int], new: list[int]) -> None:
     result, at = [], 0
     edits = diff(old, new)
@@ -60,14 +60,11 @@ def test_a_difference_leads_from_old_to_new(old: list[int], new: list[int]) -> N
         result += old[at : edit.old_start] + new[edit.new_start : edit.new_end]
         at = edit.old_end
     assert result + old[at:] == new
-    assert all(
-        one.old_end < two.old_start and one.new_end < two.new_start for one, two in zip(edits, edits[1:], strict=False)
-    )
+    assert all(one.old_end < two.old_start and one.new_end < two.new_start for one, two in itertools.pairwise(edits))
 
 
 @given(versions())
 @example((b"a\nb\na\n", b"a\na\nb\na\na\n"))
-@settings(max_examples=300)
 def test_all_on_an_unchanged_base_gives_the_agents_bytes(pair: tuple[bytes, bytes]) -> None:
     base, agent = pair
     found = review(base, agent, base)
@@ -77,7 +74,6 @@ def test_all_on_an_unchanged_base_gives_the_agents_bytes(pair: tuple[bytes, byte
 
 
 @given(versions(), st.data())
-@settings(max_examples=400)
 def test_any_order_of_hunks_gives_the_same_bytes(pair: tuple[bytes, bytes], data: st.DataObject) -> None:
     base, agent = pair
     current: Any = base
@@ -95,15 +91,10 @@ def test_any_order_of_hunks_gives_the_same_bytes(pair: tuple[bytes, bytes], data
 
 def _converted(base: bytes, current: bytes) -> bool:
     """The user's file has other line ends than the base throughout, so hunks are stated in those."""
-    kinds = [
-        {end for end in (b"\r\n", b"\n", b"\r") if end in data.replace(b"\r\n", b"" if end != b"\r\n" else b"\r\n")}
-        for data in (base, current)
-    ]
-    return kinds[0] != kinds[1]
+    return line_ends(base) != line_ends(current)
 
 
 @given(st.data())
-@settings(max_examples=400)
 def test_the_users_edits_are_kept_byte_for_byte(data: st.DataObject) -> None:
     """Whatever is applied: each line that is in the result but not in the user's text is the agent's, and the lines of
     the user that are gone were taken away by an applied hunk, at the place that it names."""
@@ -116,28 +107,16 @@ def test_the_users_edits_are_kept_byte_for_byte(data: st.DataObject) -> None:
     for part in reversed(found.parts):
         if part.hunk.id in ids:
             assert part.placed is not None
-            new = [line[1:].encode() for line in _added(part.hunk.text)]
+            new = agent.splitlines(keepends=True)[part.placed.edit.new_start : part.placed.edit.new_end]
             rest[part.placed.start : part.placed.end] = new
     assert found.apply(ids).after == b"".join(rest)
     assert found.apply(()).after == current
-
-
-def _added(body: str) -> list[str]:
-    """Lines of a hunk's body that are added, without the mark for a missing newline."""
-    raw = body.encode().replace(b"\n\\ No newline at end of file\n", b"\0").splitlines(keepends=True)
-    return [line.decode().replace("\0", "") for piece in raw for line in _split(piece.decode()) if line.startswith("+")]
-
-
-def _split(piece: str) -> list[str]:
-    head, mark, tail = piece.partition("\0")
-    return [head, tail] if mark else [head]
 
 
 distinct = st.lists(st.integers(0, 10**6), min_size=12, max_size=30, unique=True)
 
 
 @given(distinct, st.data())
-@settings(max_examples=300)
 def test_edits_of_both_at_different_places_all_survive(numbers: list[int], data: st.DataObject) -> None:
     """The agent changes some lines, the user others, never next to each other: nothing conflicts, in any order."""
     base = [f"{number}\n" for number in numbers]
@@ -160,7 +139,6 @@ def test_edits_of_both_at_different_places_all_survive(numbers: list[int], data:
 
 
 @given(st.data())
-@settings(max_examples=400)
 def test_two_steps_never_give_something_else_than_one(data: st.DataObject) -> None:
     """With the user's edits anywhere, and few different lines: applying in two steps gives what one step gives, or the
     second step reports a conflict or leaves a hunk open; it never makes up a third text."""
@@ -182,7 +160,6 @@ def test_two_steps_never_give_something_else_than_one(data: st.DataObject) -> No
 
 
 @given(versions())
-@settings(max_examples=200)
 def test_ids_are_those_of_the_content(pair: tuple[bytes, bytes]) -> None:
     base, agent = pair
     ids = [hunk.id for hunk in review(base, agent, base).change.hunks]
@@ -193,7 +170,6 @@ def test_ids_are_those_of_the_content(pair: tuple[bytes, bytes]) -> None:
 
 
 @given(st.lists(many, min_size=1, max_size=20), st.data())
-@settings(max_examples=200)
 def test_line_ends_of_the_user_win_and_ids_stay(names: list[str], data: st.DataObject) -> None:
     """Base and agent in CRLF, the user in LF (open buffer, or a converted file): same hunks, LF in the outcome."""
     agent_names = data.draw(changed(names, st.lists(many, max_size=3)))
@@ -210,7 +186,6 @@ def test_line_ends_of_the_user_win_and_ids_stay(names: list[str], data: st.DataO
 
 
 @given(versions())
-@settings(max_examples=200)
 def test_buffer_form_loses_nothing_or_refuses(pair: tuple[bytes, bytes]) -> None:
     base, agent = pair
     try:
@@ -226,7 +201,6 @@ def test_buffer_form_loses_nothing_or_refuses(pair: tuple[bytes, bytes]) -> None
 
 
 @given(text())
-@settings(max_examples=100)
 def test_a_new_file_is_one_piece(agent: bytes) -> None:
     found = review_file(FileInput("f", None, "added", Side(ABSENT, None), Side(FILE, agent), Target(ABSENT, None)))
     assert (len(found.change.hunks), found.apply().after) == (1, agent)

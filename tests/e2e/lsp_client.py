@@ -378,6 +378,22 @@ class LspClient:
             self.problems += [f"never answered: request {number}" for number in self._unanswered]
         await self._check_rest()
 
+    def checkpoint(self) -> None:
+        """Between two tests that share this client: forgets everything so far, then fails for what was wrong in it."""
+        problems = [*self.problems, *self._unread()]
+        if "Traceback (most recent call last)" in self.stderr:
+            problems.append("a traceback on stderr")
+        words = f"stderr: {self.stderr[-4000:]}"
+        self.problems, self.messages, self.stderr = [], [], ""
+        self._handlers, self._held, self._expected, self._forbidden = {}, {}, [], []
+        if problems:
+            raise Failures("\n".join([*problems, words]))
+
+    def _unread(self) -> list[str]:
+        unmet = [f"expected but never came: {expectation.method}" for expectation in self._expected]
+        unread = [message for message in self.messages if must_be_read(message)]
+        return [*unmet, *(f"nobody read: {json.dumps(message.body)[:500]}" for message in unread)]
+
     async def kill(self) -> None:
         """Ends the server and its children at once, without checks."""
         self.closed = True
@@ -388,10 +404,7 @@ class LspClient:
 
     async def _check_rest(self) -> None:
         self.problems += [f"left behind: {line}" for line in await self._watch.left_behind()]
-        self.problems += [f"expected but never came: {e.method}" for e in self._expected]
-        for message in self.messages:
-            if must_be_read(message):
-                self.problems.append(f"nobody read: {json.dumps(message.body)[:500]}")
+        self.problems += self._unread()
         if "Traceback (most recent call last)" in self.stderr and not self.allow_traceback:
             self.problems.append("a traceback on stderr")
         await self.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from agent_core.agent import Agent
     from agent_core.engine import Engine
     from agent_core.tool import Tool, ToolContext
+
+logger = logging.getLogger(__name__)
 
 HOW_TO_GO_ON = "Don't look for another way to do the same: go on without it, or say what you need and why."
 
@@ -107,13 +110,17 @@ async def _ask(agent: Agent, engine: Engine, request: PermissionRequest) -> Sett
 
 
 async def _store(agent: Agent, settled: Settled) -> None:
-    """A lasting answer holds for the whole session; "always" is written too, and read back with the next change."""
+    """A lasting answer holds for the whole session; "always" is written too, and read back with the next change. What
+    was allowed runs also when it cannot be written."""
     option = settled.option
     if option is None or option.rule is None:
         return
     agent.project.grants.add(option, agent.project.project.root)
     if option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
-        await anyio.to_thread.run_sync(store_rule, agent.project.local_settings, option)
+        try:
+            await anyio.to_thread.run_sync(store_rule, agent.project.local_settings, option)
+        except (OSError, ValueError) as error:
+            logger.warning("the rule %s holds for this session only, it could not be stored: %s", option.rule, error)
 
 
 def _request(

@@ -179,6 +179,17 @@ def test_key_order_is_part_of_the_bytes():
     assert reads == [False, True, False]
 
 
+def test_who_spoke_is_part_of_the_prefix():
+    cache = PromptCache(minimum=0)
+
+    def spoken(role):
+        last = {"role": "user", "content": [block(10, MARK)]}
+        return {"model": MODEL, "messages": [{"role": "user", "content": "go"}, {"role": role, "content": "x"}, last]}
+
+    reads = [run(cache, spoken(role)).read > 0 for role in ("user", "assistant", "user", "system")]
+    assert reads == [False, False, True, False]
+
+
 def test_automatic_caching_marks_the_last_block_that_can_be():
     cache = PromptCache(minimum=0)
     assert run(cache, body(block(10), block(8), cache_control=MARK)) == usage(0, 0, 18)

@@ -93,7 +93,8 @@ def _unique(lines: list[int], start: int, end: int) -> dict[int, int]:
 def _between(anchors: list[tuple[int, int]], region: Region) -> Iterator[Region]:
     a0, a1, b0, b1 = region
     for at_a, at_b in anchors:
-        yield a0, at_a, b0, at_b
+        if a0 != at_a or b0 != at_b:
+            yield a0, at_a, b0, at_b
         a0, b0 = at_a + 1, at_b + 1
     yield a0, a1, b0, b1
 

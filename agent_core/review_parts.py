@@ -141,7 +141,7 @@ def _holds(given: FileInput, side: Side) -> bool:
     """Whether the user's file is that of `side`."""
     target = given.target
     if target.mode == OTHER:
-        return False
+        return side is given.new and side.data is None
     if side.data is None or target.content is None:
         return side.data is None and target.content is None
     if (side.mode == LINK) != (target.mode == LINK):
@@ -222,8 +222,8 @@ def _finished(given: FileInput, parts: list[Part], rejected: Collection[str]) ->
         hunk, number = part.hunk, seen[part.hunk.id]
         seen[part.hunk.id] += 1
         hunk = evolve(hunk, id=f"{hunk.id}-{number}" if number else hunk.id)
-        if given.blocked and hunk.state != "accepted":
-            part = evolve(part, conflict=given.blocked)
+        if given.blocked:
+            part, hunk = evolve(part, conflict=given.blocked), evolve(hunk, state="open")
         elif hunk.state == "open" and hunk.id in rejected:
             hunk = evolve(hunk, state="rejected")
         if part.placed:

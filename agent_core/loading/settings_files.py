@@ -41,7 +41,7 @@ def read_layer(path: Path, anchor: Path, from_project: bool, problems: list[Prob
         pass
     except json.JSONDecodeError as error:
         problems.append(
-            Problem(path, error.lineno - 1, 1, f"not valid JSON, so the whole file is skipped: {error.msg}")
+            Problem(path, error.lineno - 1, 1, f"not valid JSON, so the file is skipped: {error.msg}")
         )
     except (OSError, UnicodeDecodeError) as error:
         problems.append(Problem(path, 0, 1, f"cannot be read: {error}"))

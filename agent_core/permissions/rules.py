@@ -111,10 +111,10 @@ def _anchored(pattern: str, rule: PermissionRule, ctx: MatchContext) -> list[tup
         bases = (rule.anchor or ctx.bases[0], *(() if rule.behavior == "allow" else ctx.bases))
         return [(base, pattern) for base in bases]
     relative = pattern.removeprefix("./")
+    folder = re.fullmatch(r"[^/]+/\*\*", relative) is not None
     if rule.behavior == "allow":
-        anchored = f"/{relative}" if re.fullmatch(r"[^/]+/\*\*", relative) else relative
-        return [(ctx.bases[0], anchored)]
-    return [(base, relative) for base in ctx.bases]
+        return [(ctx.bases[0], f"/{relative}" if folder else relative)]
+    return [(base, f"**/{relative}" if folder else relative) for base in ctx.bases]
 
 
 def _when(condition: bool) -> Match:

@@ -38,7 +38,7 @@ Handler = Callable[[Any], Awaitable[Any]]
 
 
 class AgentProtocol(LanguageServerProtocol):
-    """One connection. `handlers` serve requests, `listeners` notifications; params are plain JSON, or typed for `agent/*`.
+    """One connection. `handlers` serve requests, `listeners` notifications; params are JSON, or typed for `agent/*`.
 
     `on_initialize` gets the raw params before anything else is handled.
     """
@@ -172,7 +172,7 @@ class AgentProtocol(LanguageServerProtocol):
         self.handlers[method] = guarded
 
     async def call(self, method: str, params: Any) -> Any:
-        """A request to the client; the result is typed as in `OUTBOUND_REQUESTS`. Cancellation sends `$/cancelRequest`."""
+        """A request to the client, the result typed by `OUTBOUND_REQUESTS`. Cancelling it sends `$/cancelRequest`."""
         message_id = str(uuid.uuid4())
         self._results[message_id] = self._structure(method)
         sent = to_wire(params) if method in OUTBOUND_REQUESTS else params

@@ -23,14 +23,14 @@ from agent_core.runtime import Runtime, open_runtime
 from lsp_server.client_support import ClientSupport
 from lsp_server.documents import EditorFiles, EditorTarget, OpenDocument, OpenDocuments
 from lsp_server.framing import BadFrame
-from lsp_server.methods import register
+from lsp_server.methods.table import register
+from lsp_server.process_watch import until_ended
 from lsp_server.rpc import AgentProtocol, new_protocol
 from lsp_server.session import EditorSession, workspace_folders
 from lsp_server.transport import AnsweredFilter, QueueWriter, open_reader, read_messages
 
 logger = logging.getLogger(__name__)
 
-_PARENT_SECONDS = 1.0
 _LAG_SECONDS = 0.05
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -62,15 +62,15 @@ class _Main:
         runtime = Runtime(env=dict(os.environ), folders=())
         files, target = EditorFiles(self.documents, self._edit), EditorTarget(self.documents, self._edit)
         parent = os.getppid()
+        opened = open_runtime(runtime, files=files, target=target, processes=LocalProcesses(), git=GitCommand())
         with self._scope:
-            async with open_runtime(runtime, files=files, target=target, processes=LocalProcesses(), git=GitCommand()):
-                async with anyio.create_task_group() as group:
-                    self._connect(rpc, runtime, group)
-                    self._handle_signals()
-                    group.start_soon(self._watch_parent, parent)
-                    group.start_soon(_watch_lag)
-                    await self._read(received, rpc)
-                    group.cancel_scope.cancel()
+            async with opened, anyio.create_task_group() as group:
+                self._connect(rpc, runtime, group)
+                self._handle_signals()
+                group.start_soon(self._watch, parent)
+                group.start_soon(_watch_lag)
+                await self._read(received, rpc)
+                group.cancel_scope.cancel()
         rpc.writer.close()
         return self.exit_code
 
@@ -84,7 +84,9 @@ class _Main:
             self.session = session
             register(session)
             session.attach()
-            self._watch_editor(params.get("processId"), group)
+            editor = params.get("processId")
+            if isinstance(editor, int) and editor > 0:
+                group.start_soon(self._watch, editor)
 
         rpc.on_initialize = initialize
         rpc.on_exit = self._exit
@@ -115,21 +117,8 @@ class _Main:
             return "no editor is connected"
         return await self.session.client.edit(document, text)
 
-    def _watch_editor(self, process_id: Any, group: Any) -> None:
-        if isinstance(process_id, int) and process_id > 0 and process_id != os.getppid():
-            group.start_soon(self._watch_process, process_id)
-
-    async def _watch_process(self, process_id: int) -> None:
-        started = _start_time(process_id)
-        while started is not None and _start_time(process_id) == started:
-            await anyio.sleep(_PARENT_SECONDS)
-        if started is not None:
-            self._stop()
-
-    async def _watch_parent(self, parent: int) -> None:
-        """A new parent means that ours has died; its id may be used again, so it is not asked for."""
-        while os.getppid() == parent:
-            await anyio.sleep(_PARENT_SECONDS)
+    async def _watch(self, process_id: int) -> None:
+        await until_ended(process_id)
         self._stop()
 
 
@@ -150,25 +139,3 @@ async def _watch_lag() -> None:
         await anyio.sleep(1.0)
         if (late := loop.time() - due) > _LAG_SECONDS:
             logger.info("the event loop was late by %d ms", round(late * 1000))
-
-
-def _start_time(process_id: int) -> str | None:
-    """The start time of a process, so that a new one with the same id is not taken for it; None when it is gone."""
-    try:
-        with open(f"/proc/{process_id}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return _alive(process_id)
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
-
-
-def _alive(process_id: int) -> str | None:
-    if os.path.isdir("/proc/self"):
-        return None
-    try:
-        os.kill(process_id, 0)
-    except OSError:
-        return None
-    return "alive"

@@ -56,7 +56,7 @@ class EditorSession:
         self.group.start_soon(self._follow, log)
 
     async def pull_settings(self) -> None:
-        """`workspace/configuration`, section agentLs; what the client answers replaces initializationOptions.settings."""
+        """`workspace/configuration`, section agentLs: the answer replaces what initializationOptions said."""
         if not self.support.configuration:
             return
         params = types.ConfigurationParams(items=[types.ConfigurationItem(section="agentLs")])

@@ -53,7 +53,7 @@ async def execute(session: EditorSession, params: Any) -> Any:
 
 
 async def _run(session: EditorSession, method: str, given: dict[str, Any]) -> Any:
-    from lsp_server.methods import TABLE
+    from lsp_server.methods.table import TABLE
 
     if method == "agent/answer" and "optionId" not in given:
         return await _ask_again(session, given.get("requestId"))

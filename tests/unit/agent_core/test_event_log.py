@@ -81,8 +81,7 @@ async def test_a_live_reader_wakes_and_ends_with_the_log() -> None:
     made, found = log(), []
 
     async def follow() -> None:
-        async for event in made.read():
-            found.append(event.seq)
+        found.extend([event.seq async for event in made.read()])
 
     with anyio.fail_after(2):
         async with anyio.create_task_group() as group:

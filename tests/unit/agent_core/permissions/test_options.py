@@ -1,4 +1,4 @@
-"""Which answers an ask offers: lasting ones only with the exact rule, shown in full, never wider than what was approved."""
+"""Which answers an ask offers: lasting ones only with the exact rule, in full, never wider than what was approved."""
 
 from __future__ import annotations
 

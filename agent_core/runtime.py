@@ -237,7 +237,9 @@ class Runtime:
     async def _main_agent(self) -> Agent:
         folder = self.folders[0]
         if folder not in self._main:
-            agent = build_main(self.engine, await self.project(folder), folder)
+            project = await self.project(folder)
+            self.credentials()  # before anything is registered: a refusal leaves nothing behind
+            agent = build_main(self.engine, project, folder)
             self._main[folder] = agent
             self._register(agent)
         return self._main[folder]

@@ -13,7 +13,7 @@ from attrs import frozen
 from agent_core.agent import Agent
 from agent_core.definitions import AgentDefinition, Isolation
 from agent_core.engine import Engine
-from agent_core.errors import AgentDenied, InvalidParams, NotAllowed, UnknownAgentType
+from agent_core.errors import AgentDenied, InvalidParams, NotAllowed, UnknownAgentType, WorktreeFailed
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Started
 from agent_core.guidance.builtin_agents import main_definition
@@ -53,7 +53,12 @@ async def prepare_root(engine: Engine, project: ProjectState, request: SpawnRequ
     isolation = request.isolation or definition.isolation or "none"
     mode = _person_mode(engine, request.permission_mode or definition.permission_mode or PermissionMode.BUBBLE)
     if isolation == "worktree":
-        await find_repository(engine.git, request.cwd)
+        repository = await find_repository(engine.git, request.cwd)
+        if repository.toplevel is None:
+            raise WorktreeFailed(f"{repository.git_dir} is a bare repository; open one of its worktrees")
+        if repository.head is None:
+            fix = "commit something, or use isolation `none`"
+            raise WorktreeFailed(f"the repository {repository.toplevel} has no commit yet; {fix}")
     return build(engine, project, definition, request, isolation, mode)
 
 

@@ -17,7 +17,12 @@ def resolve(text: str, place: Place) -> Path:
     """Absolute, `~` and `..` worked out, symlinks kept. The same path goes to the permission rules and to the disk."""
     if not text.strip() or "\0" in text:
         raise ToolError(f"{text!r} is not a path. Give an absolute path, or one relative to {place.cwd}.")
-    return Path(os.path.normpath(place.cwd / Path(text).expanduser()))
+    path = Path(os.path.normpath(place.cwd / Path(text).expanduser()))
+    try:
+        path.resolve()
+    except RuntimeError as error:  # until Python 3.13; later versions leave it to whoever opens the file
+        raise ToolError(f"{path} is, or leads over, a symbolic link that leads back to itself.") from error
+    return path
 
 
 def shown(path: Path, place: Place) -> str:

@@ -7,11 +7,13 @@ desk.events(info, "toolCall"), desk.told(1)                       # what the edi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import define, frozen
 
+from lsp_server.demo.body import blocks_of
 from lsp_server.demo.matching import message_text
 from lsp_server.demo.model_server import ModelServer
 from lsp_server.demo.request_log import Entry
@@ -71,13 +73,20 @@ class Desk:
         return self.model.requests(name)[number]
 
     def told(self, number: int, name: str | None = None) -> str:
-        """The text of the last message of that request: tool results, then what people said."""
-        return message_text(self.asked(number, name).json["messages"][-1]["content"])
+        """What that request tells the model since its last answer: tool results, then what people said."""
+        return message_text(self._new(number, name))
 
     def results(self, number: int, name: str | None = None) -> list[tuple[bool, str]]:
-        """(failed, text) of each tool result in the last message of that request."""
-        blocks = self.asked(number, name).json["messages"][-1]["content"]
+        """(failed, text) of each tool result among that."""
+        blocks = self._new(number, name)
         return [(bool(b.get("is_error")), message_text([b])) for b in blocks if b["type"] == "tool_result"]
+
+    def _new(self, number: int, name: str | None) -> list[Any]:
+        messages = self.asked(number, name).json["messages"]
+        answers = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+        return [
+            block for message in messages[max(answers, default=-1) + 1 :] for block in blocks_of(message["content"])
+        ]
 
     # Agents
 
@@ -147,6 +156,14 @@ def is_event(agent: str, kind: str, **fields: Any) -> Any:
 
 def folder(repo: Repo) -> dict[str, str]:
     return {"uri": repo.path.as_uri(), "name": repo.path.name}
+
+
+async def until(holds: Callable[[], Any], timeout: float = 10) -> Any:
+    """What `holds` gives as soon as that is true; for what happens outside our processes and tells nobody."""
+    async with asyncio.timeout(timeout):
+        while not (found := holds()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return found
 
 
 def option(params: Any, kind: str) -> str:

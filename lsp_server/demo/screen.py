@@ -125,7 +125,7 @@ class Screen:
         table.add_column(overflow="fold")
         rows = {
             "agent": f"{agent['agentType']} ({agent['description']})",
-            "tool": f"{params['tool']['name']}: {params['title']}",
+            "tool": params["title"],
             "command": detail.get("command"),
             "directory": detail.get("cwd"),
             "address": detail.get("url"),

@@ -11,6 +11,7 @@ import json
 import logging
 import uuid
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import Any
 
 from lsprotocol import types
@@ -175,8 +176,11 @@ class AgentProtocol(LanguageServerProtocol):
         """A request to the client, the result typed by `OUTBOUND_REQUESTS`. Cancelling it sends `$/cancelRequest`."""
         message_id = str(uuid.uuid4())
         self._results[message_id] = self._structure(method)
-        sent = to_wire(params) if method in OUTBOUND_REQUESTS else params
-        future = self.send_request(method, sent, msg_id=message_id)
+        sent = to_wire(params) if method in OUTBOUND_REQUESTS else self._converter.unstructure(params)
+        # not `send_request`: it takes no plain JSON for methods that lsprotocol knows, and then waits for ever
+        future: Future[Any] = Future()
+        self._request_futures[message_id] = future
+        self._send_data(JsonRPCRequestMessage(message_id, method, "2.0", sent))
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -77,7 +78,7 @@ async def create(git: Git, repository: Repository, agent_id: str, location: Path
     try:
         return await _add(git, repository, claim.path, commit, listed)
     except BaseException:
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True), suppress(WorktreeFailed):  # what went wrong first is what counts
             await undo(git, toplevel, claim, commit)
         raise
     finally:

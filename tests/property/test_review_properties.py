@@ -89,6 +89,21 @@ def test_any_order_of_hunks_gives_the_same_bytes(pair: tuple[bytes, bytes], data
     assert current == agent
 
 
+@pytest.mark.parametrize(
+    ("base", "agent"),
+    [("dcabcbacc", "dabdccbaccc"), ("abbbaaba", "abbabbaabaa"), ("eacccaebd", "ecdcccaedaed")],
+)
+def test_repeated_lines_where_a_comparison_alone_goes_astray(base: str, agent: str) -> None:
+    """Every subset first, then the rest."""
+    old, new = ("".join(f"{letter}\n" for letter in text).encode() for text in (base, agent))
+    ids = sorted(review(old, new, old).change.open_hunks)
+    for count in range(1, len(ids)):
+        for chosen in itertools.combinations(ids, count):
+            found = review(old, new, review(old, new, old).apply(chosen).after)
+            assert (found.change.conflict, found.change.open_hunks) == (None, set(ids) - set(chosen))
+            assert found.apply().after == new
+
+
 def _converted(base: bytes, current: bytes) -> bool:
     """The user's file has other line ends than the base throughout, so hunks are stated in those."""
     return line_ends(base) != line_ends(current)

@@ -134,6 +134,9 @@ async def test_folder_replaced_by_a_link_is_not_followed(repo: Repo, tmp_path: P
         "src": ("added", None, str(outside).encode()),
         "src/b.py": ("deleted", b"b = 1\n", None),
     }
+    secret = repo.git("hash-object", str(outside / "b.py"))
+    with pytest.raises(WorktreeFailed, match="is not in the repository"):
+        await blob(git, worktree, secret)
 
 
 async def test_index_files_and_agents_branch_stay_untouched(repo: Repo, tmp_path: Path) -> None:

@@ -245,7 +245,8 @@ async def test_undo_never_deletes_what_somebody_else_put_there(repo: Repo, tmp_p
 
     def replace() -> None:
         repo.git("worktree", "remove", "-f", "-f", str(path))
-        path.mkdir()
+        repo.git("branch", "-D", path.name)
+        repo.git("worktree", "add", "-q", "-b", "theirs", str(path))
         (path / "precious").write_text("work")
         raise RuntimeError("stop")
 

@@ -17,6 +17,7 @@ from agent_core.model.aliases import context_limit
 from agent_core.model.prompt import Prompt
 from agent_core.permissions.types import ChainLink, PermissionMode
 from agent_core.project import ProjectState
+from agent_core.slots import Slot
 from agent_core.task import TERMINAL, TaskStatus
 from agent_core.tool import Place, ReadFiles, Tool
 from agent_core.transcript.writer import TranscriptFiles
@@ -43,6 +44,7 @@ class Agent:
     read_files: ReadFiles = field(factory=ReadFiles)
     inbox: list[Message] = field(factory=list)
     scope: anyio.CancelScope | None = None
+    slot: Slot | None = None
     idle: anyio.Event = field(factory=anyio.Event)
     stop_asked: bool = False
     open_asks: int = 0
@@ -50,6 +52,11 @@ class Agent:
     @property
     def id(self) -> AgentId:
         return self.log.agent_id
+
+    @property
+    def depth(self) -> int:
+        """0 for roots and the main thread."""
+        return self.parent.depth + 1 if self.parent else 0
 
     @property
     def status(self) -> TaskStatus:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from attrs import define
 
@@ -10,6 +11,9 @@ from agent_core.permissions.broker import PermissionBroker
 from agent_core.ports import Clock, FileSystem, Git, ModelClient, Processes
 from agent_core.slots import Slots
 from agent_core.transcript.writer import TranscriptWriter
+
+if TYPE_CHECKING:
+    from agent_core.agent import Agent
 
 
 @define(eq=False)
@@ -23,3 +27,5 @@ class Engine:
     broker: PermissionBroker
     slots: Slots
     writer: TranscriptWriter
+    begin: Callable[[Agent, str], None]
+    """Register an agent with the runtime and start its run with this task."""

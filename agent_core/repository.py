@@ -191,6 +191,17 @@ async def find_repository(git: Git, cwd: Path) -> Repository:
     )
 
 
+async def require_commit(git: Git, cwd: Path) -> Repository:
+    """The repository when an isolated agent can start from it; WorktreeFailed says what is in the way."""
+    repository = await find_repository(git, cwd)
+    if repository.toplevel is None:
+        raise WorktreeFailed(f"{repository.git_dir} is a bare repository; open one of its worktrees")
+    if repository.head is None:
+        fix = "commit something, or use isolation `none`"
+        raise WorktreeFailed(f"the repository {repository.toplevel} has no commit yet; {fix}")
+    return repository
+
+
 async def _facts(git: Git, cwd: Path) -> list[str]:
     if not await to_thread.run_sync(cwd.is_dir):
         raise WorktreeFailed(f"{cwd} is not a folder")

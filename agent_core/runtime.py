@@ -83,9 +83,7 @@ class Runtime:
         project = await self.project(request.cwd)
         self.credentials()
         agent = await prepare_root(self.engine, project, request)
-        self._register(agent)
-        text = f"{request.context}\n\n{request.prompt}" if request.context else request.prompt
-        self._start(agent, text)
+        self.begin(agent, f"{request.context}\n\n{request.prompt}" if request.context else request.prompt)
         return agent.log.state.info
 
     async def send(self, to: str, message: str) -> AgentInfo:
@@ -215,6 +213,11 @@ class Runtime:
         assert self._reviews is not None, "the runtime is not open"
         return self._reviews
 
+    def begin(self, agent: Agent, task: str) -> None:
+        """Make an agent known and start its run."""
+        self._register(agent)
+        self._start(agent, task)
+
     # Inside
 
     def _register(self, agent: Agent) -> None:
@@ -291,6 +294,7 @@ async def open_runtime(
                 broker=PermissionBroker(group),
                 slots=Slots(runtime._limit),
                 writer=writer,
+                begin=runtime.begin,
             )
             try:
                 yield runtime

@@ -24,6 +24,7 @@ class Settings:
     base_url: str | None = None
     default_permission_mode: str = "acceptEdits"
     max_concurrent_agents: int = 20
+    max_depth: int = 1
     worktree_base: str = "head"
     worktree_location: Path | None = None
     explore_model: str = "haiku"

@@ -1,4 +1,7 @@
-"""At most so many agents run at once; the others queue, visibly, in the order in which they came."""
+"""At most so many agents run at once; the others queue, visibly, in the order in which they came.
+
+A parent that only waits for agents lends its slot, so that nesting cannot starve.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,36 @@ class _Waiting:
 
 
 @define(eq=False)
+class Slot:
+    """One run's place. `lent` may be entered several times at once: the slot is given away while any of them lasts."""
+
+    _slots: Slots
+    _held: bool = False
+    _lent: int = 0
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        self._lent += 1
+        self.give()
+        try:
+            yield
+        finally:
+            self._lent -= 1
+            if self._lent == 0:
+                await self.take(lambda place: None, first=True)
+
+    async def take(self, moved: Callable[[int], None], *, first: bool = False) -> None:
+        await self._slots.acquire(moved, first=first)
+        self._held = True
+
+    def give(self) -> None:
+        """Harmless when it is not held."""
+        if self._held:
+            self._held = False
+            self._slots.release()
+
+
+@define(eq=False)
 class Slots:
     """`limit` may change at any time; it counts for the next one that wants to start."""
 
@@ -29,22 +62,33 @@ class Slots:
         return len(self._queue)
 
     @asynccontextmanager
-    async def hold(self, moved: Callable[[int], None]) -> AsyncIterator[None]:
+    async def hold(self, moved: Callable[[int], None]) -> AsyncIterator[Slot]:
         """Wait for a slot; `moved` is told each new place in the queue, from 1."""
-        if self._running >= self.limit() or self._queue:
-            await self._wait(moved)
-        else:
-            self._running += 1
+        slot = Slot(self)
+        await slot.take(moved)
         try:
-            yield
+            yield slot
         finally:
-            self._running -= 1
-            self._admit()
+            slot.give()
 
-    async def _wait(self, moved: Callable[[int], None]) -> None:
+    async def acquire(self, moved: Callable[[int], None], *, first: bool = False) -> None:
+        if self._running < self.limit() and (first or not self._queue):
+            self._running += 1
+        else:
+            await self._wait(moved, first)
+
+    def release(self) -> None:
+        self._running -= 1
+        self._admit()
+
+    async def _wait(self, moved: Callable[[int], None], first: bool) -> None:
         waiting = _Waiting(anyio.Event(), moved)
-        self._queue.append(waiting)
-        moved(len(self._queue))
+        if first:
+            self._queue.appendleft(waiting)
+            self._tell()
+        else:
+            self._queue.append(waiting)
+            moved(len(self._queue))
         try:
             await waiting.turn.wait()
         except BaseException:
@@ -52,8 +96,7 @@ class Slots:
                 self._queue.remove(waiting)
                 self._tell()
             else:
-                self._running -= 1
-                self._admit()
+                self.release()
             raise
 
     def _admit(self) -> None:

@@ -8,25 +8,28 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from agent_core.agent import Agent
 from agent_core.definitions import AgentDefinition, Isolation
 from agent_core.engine import Engine
-from agent_core.errors import AgentDenied, InvalidParams, NotAllowed, UnknownAgentType, WorktreeFailed
+from agent_core.errors import AgentDenied, InvalidParams, LimitReached, NotAllowed, UnknownAgentType
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Started
+from agent_core.guidance.agent_tool import describe
 from agent_core.guidance.builtin_agents import main_definition
 from agent_core.ids import AgentId, new_agent_id
 from agent_core.messages import Usage
 from agent_core.model.aliases import exact_id, resolve_model
 from agent_core.model.prompt import Prompt
+from agent_core.permissions.modes import child_mode
 from agent_core.permissions.types import PermissionMode
 from agent_core.project import ProjectState
-from agent_core.repository import find_repository
+from agent_core.repository import require_commit
 from agent_core.task import TaskStatus
-from agent_core.tool import Place
+from agent_core.tool import Place, Tool
 from agent_core.tool_pool import assemble, render_tools
+from agent_core.tools.agent import Agent as AgentTool
 from agent_core.tools.builtin import builtin_tools
 
 
@@ -53,12 +56,7 @@ async def prepare_root(engine: Engine, project: ProjectState, request: SpawnRequ
     isolation = request.isolation or definition.isolation or "none"
     mode = _person_mode(engine, request.permission_mode or definition.permission_mode or PermissionMode.BUBBLE)
     if isolation == "worktree":
-        repository = await find_repository(engine.git, request.cwd)
-        if repository.toplevel is None:
-            raise WorktreeFailed(f"{repository.git_dir} is a bare repository; open one of its worktrees")
-        if repository.head is None:
-            fix = "commit something, or use isolation `none`"
-            raise WorktreeFailed(f"the repository {repository.toplevel} has no commit yet; {fix}")
+        await require_commit(engine.git, request.cwd)
     return build(engine, project, definition, request, isolation, mode)
 
 
@@ -69,12 +67,14 @@ def build(
     request: SpawnRequest,
     isolation: Isolation,
     mode: PermissionMode,
+    parent: Agent | None = None,
 ) -> Agent:
     """Register: the log's first event is the agent's `Started`."""
     settings = project.configuration.settings
-    pool = assemble(definition, builtin_tools(), settings.rules)
-    main = exact_id(settings.model, engine.env)
-    model = resolve_model(env=engine.env, call=request.model, definition=definition.model, parent=main)
+    depth = parent.depth + 1 if parent else 0
+    pool = assemble(definition, _tools(project, depth), settings.rules)
+    above = parent.model if parent else exact_id(settings.model, engine.env)
+    model = resolve_model(env=engine.env, call=request.model, definition=definition.model, parent=above)
     agent_id = new_agent_id()
     files = project.files_of(agent_id)
     log = EventLog(agent_id, engine.clock, lambda event: engine.writer.put(log, files, event))
@@ -85,15 +85,25 @@ def build(
         definition=definition,
         tools=pool,
         prompt=Prompt(render_tools(pool), ({"type": "text", "text": definition.prompt or definition.description},)),
-        place=Place(request.cwd),
+        place=evolve(parent.place, cwd=request.cwd) if parent else Place(request.cwd),
         mode=mode,
         model=model,
         isolation=isolation,
         max_turns=request.max_turns or definition.max_turns,
+        parent=parent,
     )
     agent.idle.set()
     log.append(Started(_info(agent, agent_id, request)))
     return agent
+
+
+def build_child(
+    engine: Engine, parent: Agent, definition: AgentDefinition, request: SpawnRequest, isolation: Isolation
+) -> tuple[Agent, bool]:
+    """The agent of an Agent call, and whether its mode was capped (PM-3). It shares nothing mutable (CTX-1)."""
+    default = parent.project.configuration.settings.default_permission_mode
+    mode, capped = child_mode(parent.mode, request.permission_mode, definition.permission_mode, default)
+    return build(engine, parent.project, definition, request, isolation, mode, parent), capped
 
 
 def build_main(engine: Engine, project: ProjectState, cwd: Path) -> Agent:
@@ -120,6 +130,39 @@ def select(project: ProjectState, name: str) -> AgentDefinition:
     return definition
 
 
+def select_for(parent: Agent, name: str) -> AgentDefinition:
+    """As `select`, within the `Agent(a, b)` list of the direct caller where it is the main thread (SEL-10, B13)."""
+    if parent.depth >= parent.project.configuration.settings.max_depth:
+        raise LimitReached(f"agents at depth {parent.depth} launch no others (setting maxDepth)")
+    allowed = _allowed_agents(parent.definition) if parent.parent is None else None
+    if allowed is not None and name not in allowed:
+        raise AgentDenied(f"{parent.definition.name} may launch {', '.join(allowed) or 'no agents'}, not {name!r}")
+    return select(parent.project, name)
+
+
+def _allowed_agents(definition: AgentDefinition) -> tuple[str, ...] | None:
+    """The names in `Agent(a, b)`; None when the list names `Agent` alone or there is no list."""
+    for entry in definition.tools or ():
+        tool, bracket, names = entry.partition("(")
+        if tool.strip() in ("Agent", "Task") and bracket:
+            return tuple(name.strip() for name in names.rstrip(") ").split(",") if name.strip())
+    return None
+
+
+def _tools(project: ProjectState, depth: int) -> tuple[Tool, ...]:
+    """TL-4: the Agent tool is there only above the depth limit."""
+    configuration = project.configuration
+    if depth >= configuration.settings.max_depth:
+        return builtin_tools()
+    denied = {
+        rule.specifier
+        for rule in configuration.settings.rules
+        if rule.tool == "Agent" and rule.behavior == "deny" and rule.specifier
+    }
+    agents = [each for each in configuration.definitions.active if each.name not in denied]
+    return (AgentTool(describe(agents), isolation=(project.project.top / ".git").exists()), *builtin_tools())
+
+
 def _person_mode(engine: Engine, mode: PermissionMode) -> PermissionMode:
     import os
 
@@ -135,9 +178,9 @@ def _person_mode(engine: Engine, mode: PermissionMode) -> PermissionMode:
 def _info(agent: Agent, agent_id: AgentId, request: SpawnRequest) -> AgentInfo:
     return AgentInfo(
         id=agent_id,
-        root_id=agent_id,
-        parent_id=None,
-        depth=0,
+        root_id=agent.parent.log.state.info.root_id if agent.parent else agent_id,
+        parent_id=agent.parent.id if agent.parent else None,
+        depth=agent.depth,
         name=request.name,
         agent_type=agent.definition.name,
         description=request.description or shortened(request.prompt),

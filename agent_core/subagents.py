@@ -59,7 +59,7 @@ async def run(agent: Agent, engine: Engine, first: Message | None) -> None:
 
 async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
     try:
-        async with engine.slots.hold(lambda place: agent.move(TaskStatus.PENDING, queue_position=place)):
+        async with engine.slots.hold(lambda place: agent.move(TaskStatus.PENDING, queue_position=place)) as agent.slot:
             info = agent.log.state.info
             agent.record(StatusChanged(TaskStatus.RUNNING, info.background))
             if agent.isolation == "worktree" and agent.worktree is None:

@@ -76,6 +76,15 @@ class Place:
     forbidden: tuple[Path, ...] = ()
 
 
+class Launcher(Protocol):
+    """How an agent launches others; None in a context whose agent may not."""
+
+    async def launch(self, input: Mapping[str, Any]) -> ToolResult:
+        """Start the agent of an Agent call and wait for its answer. Cancellation stops the agent. Bad values are
+        ToolErrors that say what is allowed (IN-13)."""
+        ...
+
+
 @frozen
 class ToolContext:
     """`report` shows output of a running call to people (never to the model); it may be called often."""
@@ -86,6 +95,7 @@ class ToolContext:
     processes: Processes
     read_files: ReadFiles
     report: Callable[[str], None] = lambda text: None
+    launcher: Launcher | None = None
 
 
 class Tool(Protocol):
@@ -107,7 +117,11 @@ class Tool(Protocol):
     def kind(self) -> ToolKind: ...
     @property
     def read_only(self) -> bool:
-        """True when no call of this tool can change anything; such calls run in parallel."""
+        """True when no call of this tool can change anything."""
+        ...
+    @property
+    def concurrent(self) -> bool:
+        """True when neighbouring calls may run side by side: they read, or what they start does not share state."""
         ...
 
     def title(self, input: Mapping[str, Any]) -> str:

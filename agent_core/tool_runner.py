@@ -1,7 +1,7 @@
 """Runs the tool calls of one assistant message: announce, check, ask, run, record.
 
-Neighbouring calls that only read run side by side; everything else runs alone and in order. A failing tool is a
-result, never an exception. After a cancellation the calls that had ended keep their results (E8).
+Neighbouring calls that read, or that launch agents, run side by side; everything else runs alone and in order. A
+failing tool is a result, never an exception. After a cancellation the calls that had ended keep their results (E8).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from agent_core.agent import Agent, locations
 from agent_core.engine import Engine
 from agent_core.errors import ToolError
 from agent_core.events import FilesChanged, ToolCalled, ToolEnded, ToolOutput
+from agent_core.launching import AgentLauncher
 from agent_core.messages import TextBlock, ToolResultBlock, ToolUseBlock
 from agent_core.permissions.gate import Permitted, permit
 from agent_core.permissions.types import ToolKind
@@ -111,14 +112,15 @@ class ToolBatch:
             processes=engine.processes,
             read_files=agent.read_files,
             report=lambda text: agent.record(ToolOutput(call.id, text)),
+            launcher=AgentLauncher(agent, engine),
         )
 
 
 def _groups(calls: tuple[ToolUseBlock, ...], tools: Mapping[str, Tool]) -> Iterator[list[ToolUseBlock]]:
-    def reads(call: ToolUseBlock) -> bool:
-        return call.name in tools and tools[call.name].read_only
+    def concurrent(call: ToolUseBlock) -> bool:
+        return call.name in tools and tools[call.name].concurrent
 
-    for together, group in groupby(calls, reads):
+    for together, group in groupby(calls, concurrent):
         batch = list(group)
         yield from [batch] if together else ([call] for call in batch)
 

@@ -40,9 +40,7 @@ def read_layer(path: Path, anchor: Path, from_project: bool, problems: list[Prob
     except FileNotFoundError:
         pass
     except json.JSONDecodeError as error:
-        problems.append(
-            Problem(path, error.lineno - 1, 1, f"not valid JSON, so the file is skipped: {error.msg}")
-        )
+        problems.append(Problem(path, error.lineno - 1, 1, f"not valid JSON, so the file is skipped: {error.msg}"))
     except (OSError, UnicodeDecodeError) as error:
         problems.append(Problem(path, 0, 1, f"cannot be read: {error}"))
     if not isinstance(values, dict):
@@ -87,6 +85,7 @@ def _settings(
         default_permission_mode=one_of(values, "defaultPermissionMode", "acceptEdits", _MODES),
         max_concurrent_agents=_env_whole(env, "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS")
         or whole(values, "maxConcurrentAgents", 20, 1),
+        max_depth=_env_whole(env, "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH") or whole(values, "maxDepth", 1, 0),
         worktree_base=one_of(worktree, "base", "head", ("head",)),
         worktree_location=Path(location).expanduser() if location else None,
         explore_model=string(values, "exploreModel", "haiku") or "haiku",

@@ -155,7 +155,7 @@ def _request(
 
 
 def _call(tool: Tool, facts: PermissionFacts) -> Call:
-    return Call(tool.name, tool.kind, tool.read_only, facts)
+    return Call(tool.name, tool.kind, tool.read_only, facts, facts.agent or "")
 
 
 def _refusal(settled: Settled, reason: str) -> str:

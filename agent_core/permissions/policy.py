@@ -73,6 +73,8 @@ def decide(call: Call, ctx: PolicyContext) -> PermissionDecision:
 
 def _by_mode(call: Call, ctx: PolicyContext) -> PermissionDecision | None:
     mode, facts = ctx.mode, call.facts
+    if facts.agent is not None:
+        return Allow("mode", "launching an agent needs no permission; what it does is judged by itself")
     if mode is PermissionMode.BYPASS:
         return Allow("mode", "the mode bypassPermissions allows everything that no rule denies")
     if call.read_only and all(_inside(path, ctx.working_dirs) for path in facts.reads):

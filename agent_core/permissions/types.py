@@ -66,7 +66,8 @@ class PermissionRule:
 class PermissionFacts:
     """What one call would do, as far as its tool can tell. Paths are absolute, not resolved.
 
-    `diff` is unified; `edit` is (path, text before or None, text after or None) for editors that draw it themselves.
+    `diff` is unified; `edit` is (path, text before or None, text after or None) for editors that draw it themselves;
+    `agent` is the type that an Agent call would start.
     """
 
     reads: tuple[Path, ...] = ()
@@ -75,6 +76,7 @@ class PermissionFacts:
     cwd: Path | None = None
     diff: str | None = None
     edit: tuple[Path, str | None, str | None] | None = None
+    agent: str | None = None
 
 
 class OptionKind(StrEnum):

@@ -47,6 +47,7 @@ class Bash:
     input_schema: Mapping[str, Any] = _SCHEMA
     kind = ToolKind.EXECUTE
     read_only = False
+    concurrent = False
 
     def title(self, input: Mapping[str, Any]) -> str:
         return one_line(f"Bash {input['command']}")

@@ -42,6 +42,7 @@ class Edit:
     input_schema: Mapping[str, Any] = _SCHEMA
     kind = ToolKind.EDIT
     read_only = False
+    concurrent = False
 
     def title(self, input: Mapping[str, Any]) -> str:
         return one_line(f"Edit {input['file_path']}")

@@ -70,6 +70,7 @@ class Grep:
     input_schema: Mapping[str, Any] = _SCHEMA
     kind = ToolKind.SEARCH
     read_only = True
+    concurrent = True
 
     def title(self, input: Mapping[str, Any]) -> str:
         where = f" in {input['path']}" if "path" in input else ""

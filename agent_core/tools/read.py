@@ -56,6 +56,7 @@ class Read:
     input_schema: Mapping[str, Any] = _SCHEMA
     kind = ToolKind.READ
     read_only = True
+    concurrent = True
 
     def title(self, input: Mapping[str, Any]) -> str:
         return one_line(f"Read {input['file_path']}")

@@ -34,6 +34,7 @@ class Write:
     input_schema: Mapping[str, Any] = _SCHEMA
     kind = ToolKind.EDIT
     read_only = False
+    concurrent = False
 
     def title(self, input: Mapping[str, Any]) -> str:
         return one_line(f"Write {input['file_path']}")

@@ -1,0 +1,41 @@
+"""The permission mode of an agent that another agent launches (PM-3). Pure.
+
+It is its own, not the parent's, within limits: what the user restricted stays restricted below, a parent that is free
+is not made stricter by a definition that says nothing, and a call may be stricter than omission would give, never
+wider.
+"""
+
+from __future__ import annotations
+
+from agent_core.permissions.types import PermissionMode
+
+_WIDTH = {
+    PermissionMode.PLAN: 0,
+    PermissionMode.DONT_ASK: 1,
+    PermissionMode.DEFAULT: 2,
+    PermissionMode.BUBBLE: 2,
+    PermissionMode.ACCEPT_EDITS: 3,
+    PermissionMode.BYPASS: 4,
+}
+_FREE = (PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
+_RESTRICTED = (PermissionMode.PLAN, PermissionMode.DONT_ASK)
+
+
+def child_mode(
+    parent: PermissionMode, call: PermissionMode | None, definition: PermissionMode | None, default: str
+) -> tuple[PermissionMode, bool]:
+    """(the mode, whether the call asked for a wider one). `default` is a mode or `inherit`."""
+    omitted = definition or _default(parent, default)
+    mode, capped = omitted, False
+    if call is not None:
+        capped = _WIDTH[call] > _WIDTH[omitted]
+        mode = omitted if capped else call
+    if parent in _RESTRICTED and _WIDTH[mode] > _WIDTH[parent]:
+        return parent, capped
+    return mode, capped
+
+
+def _default(parent: PermissionMode, default: str) -> PermissionMode:
+    if parent in _FREE or default == "inherit":
+        return parent
+    return PermissionMode(default)

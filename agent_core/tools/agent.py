@@ -1,0 +1,71 @@
+"""Agent: launches another agent and waits for its final answer. All the work is the launcher's (ToolContext)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from agent_core.errors import ToolError
+from agent_core.permissions.types import PermissionFacts, ToolKind
+from agent_core.tool import ToolContext, ToolResult
+
+MODES = ("default", "acceptEdits", "plan", "dontAsk", "bubble")
+"""What a model may name; bypassPermissions is a person's decision."""
+
+_PROPERTIES: Mapping[str, Any] = {
+    "description": {"type": "string", "minLength": 1, "description": "The task in 3 to 5 words, for the user."},
+    "prompt": {"type": "string", "minLength": 1, "description": "The whole task; the agent knows nothing else."},
+    "subagent_type": {"type": "string", "description": "Which agent; general-purpose when absent."},
+    "model": {"type": "string", "description": "opus, sonnet, haiku or a full id; leave it out unless the user asks."},
+    "name": {"type": "string", "description": "A name by which the agent can be addressed."},
+    "mode": {"type": "string", "enum": list(MODES), "description": "A stricter permission mode than usual."},
+    "isolation": {
+        "type": "string",
+        "enum": ["worktree"],
+        "description": "worktree: the agent works in its own git worktree; the user reviews its changes.",
+    },
+    "cwd": {"type": "string", "description": "Another working directory, inside yours; not with isolation."},
+}
+
+
+@frozen
+class Agent:
+    """`description` lists the agents that this one may launch; `isolation` is offered inside a repository only."""
+
+    description: str
+    isolation: bool
+
+    name = "Agent"
+    kind = ToolKind.OTHER
+    read_only = False
+    concurrent = True
+
+    @property
+    def input_schema(self) -> Mapping[str, Any]:
+        return _WITH_ISOLATION if self.isolation else _WITHOUT_ISOLATION
+
+    def title(self, input: Mapping[str, Any]) -> str:
+        return f"{input.get('subagent_type') or 'general-purpose'}: {input['description']}"
+
+    async def facts(self, input: Mapping[str, Any], ctx: ToolContext) -> PermissionFacts:
+        return PermissionFacts(agent=input.get("subagent_type") or "general-purpose")
+
+    async def run(self, input: Mapping[str, Any], ctx: ToolContext) -> ToolResult:
+        if ctx.launcher is None:
+            raise ToolError("Agents cannot be launched here; do the work yourself.")
+        return await ctx.launcher.launch(input)
+
+
+def _schema(properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": ["description", "prompt"],
+        "additionalProperties": False,
+    }
+
+
+_WITH_ISOLATION = _schema(_PROPERTIES)
+_WITHOUT_ISOLATION = _schema({name: value for name, value in _PROPERTIES.items() if name != "isolation"})

@@ -25,6 +25,7 @@ class ProjectState:
     env: Mapping[str, str]
     client: Mapping[str, Any] = field(factory=dict)
     trusted: bool | None = None
+    cli_agents: Mapping[str, Any] = field(factory=dict)
     conversation: ConversationId = field(factory=new_conversation_id)
     grants: SessionGrants = field(factory=SessionGrants)
     _loaded: tuple[object, Configuration] | None = None
@@ -64,7 +65,8 @@ class ProjectState:
     def _refresh(self) -> None:
         key = (_signature(self.project, self.env), repr(self.client), self.trusted)
         if self._loaded is None or self._loaded[0] != key:
-            loaded = load(self.project, env=self.env, client=self.client, trusted=self.trusted)
+            cli = self.cli_agents
+            loaded = load(self.project, env=self.env, client=self.client, trusted=self.trusted, cli_agents=cli)
             self._loaded = (key, loaded)
 
 

@@ -36,7 +36,7 @@ from agent_core.repository import find_repository
 from agent_core.review import Review
 from agent_core.reviews import Reviews
 from agent_core.slots import Slots
-from agent_core.spawning import SpawnRequest, build_main, check_cwd, prepare_root
+from agent_core.spawning import SpawnRequest, check_cwd, prepare_main, prepare_root
 from agent_core.subagents import run
 from agent_core.task import TERMINAL
 from agent_core.transcript.index import find_transcript, read_index
@@ -66,6 +66,7 @@ class Runtime:
     client_settings: Mapping[str, Any] = field(factory=dict)
     trusted: bool | None = None
     api_key: str | None = None
+    cli_agents: Mapping[str, Any] = field(factory=dict)
     _engine: Engine | None = None
     _reviews: Reviews | None = None
     _group: TaskGroup | None = None
@@ -84,6 +85,15 @@ class Runtime:
         self.credentials()
         agent = await prepare_root(self.engine, project, request)
         self.begin(agent, f"{request.context}\n\n{request.prompt}" if request.context else request.prompt)
+        return agent.log.state.info
+
+    async def run_main(self, request: SpawnRequest) -> AgentInfo:
+        """Start the main thread with options of its own, for one that nobody has started yet."""
+        project = await self.project(request.cwd)
+        self.credentials()
+        agent = await prepare_main(self.engine, project, request)
+        self._main[request.cwd] = agent
+        self.begin(agent, request.prompt)
         return agent.log.state.info
 
     async def send(self, to: str, message: str) -> AgentInfo:
@@ -195,6 +205,7 @@ class Runtime:
             self._projects[root] = ProjectState(find_project(root), state_dir(self.env), self.env)
         project = self._projects[root]
         project.client, project.trusted = self.client_settings, self.trusted
+        project.cli_agents = self.cli_agents
         configuration = await project.refresh()
         self._base_url = configuration.settings.base_url
         return project
@@ -242,7 +253,8 @@ class Runtime:
         if folder not in self._main:
             project = await self.project(folder)
             self.credentials()  # before anything is registered: a refusal leaves nothing behind
-            agent = build_main(self.engine, project, folder)
+            request = SpawnRequest(prompt="", cwd=folder, description="Main thread")
+            agent = await prepare_main(self.engine, project, request)
             self._main[folder] = agent
             self._register(agent)
         return self._main[folder]

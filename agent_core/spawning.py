@@ -106,13 +106,17 @@ def build_child(
     return build(engine, parent.project, definition, request, isolation, mode, parent), capped
 
 
-def build_main(engine: Engine, project: ProjectState, cwd: Path) -> Agent:
-    """The main thread of the conversation (SEL-10: it may be a named agent)."""
+async def prepare_main(engine: Engine, project: ProjectState, request: SpawnRequest) -> Agent:
+    """The main thread of a conversation, itself an agent (SEL-10: it may be a named one)."""
     settings = project.configuration.settings
     definition = select(project, settings.agent) if settings.agent else main_definition()
-    mode = _person_mode(engine, settings.default_mode or definition.permission_mode or PermissionMode.DEFAULT)
-    request = SpawnRequest(prompt="", cwd=cwd, description="Main thread", model=settings.model)
-    return build(engine, project, definition, request, "none", mode)
+    asked = request.permission_mode or settings.default_mode or definition.permission_mode
+    isolation = request.isolation or definition.isolation or "none"
+    if isolation == "worktree":
+        await require_commit(engine.git, request.cwd)
+    model = request.model or settings.model
+    mode = _person_mode(engine, asked or PermissionMode.DEFAULT)
+    return build(engine, project, definition, evolve(request, model=model), isolation, mode)
 
 
 def select(project: ProjectState, name: str) -> AgentDefinition:

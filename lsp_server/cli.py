@@ -1,4 +1,4 @@
-"""`agent-ls serve | demo | agents`: the commands that are not on the path of an editor's first answer."""
+"""`agent-ls run | demo | agents | doctor`: the commands that are not on the path of an editor's first answer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 from lsp_server.capabilities import VERSION
+from lsp_server.headless import add_arguments
+from lsp_server.headless import main as run_headless
 
 
 def run(arguments: list[str]) -> int:
@@ -20,6 +22,8 @@ def run(arguments: list[str]) -> int:
     serve = commands.add_parser("serve", help="speak LSP over stdin and stdout (what an editor starts)")
     serve.add_argument("--stdio", action="store_true", help="the default, accepted because many clients pass it")
     commands.add_parser("demo", help="the main job on an embedded example, in this terminal", add_help=False)
+    add_arguments(commands.add_parser("run", help="one task without an editor; asks are denied"))
+    commands.add_parser("doctor", help="check credentials, endpoint, git and configuration")
     commands.add_parser("agents", help="the agents that can be launched here, and faults of their files")
     options, rest = parser.parse_known_args(arguments)
     if options.command == "demo":
@@ -32,6 +36,12 @@ def run(arguments: list[str]) -> int:
         from lsp_server.bootstrap import serve as serve_stdio
 
         return serve_stdio()
+    if options.command == "run":
+        return run_headless(options)
+    if options.command == "doctor":
+        from lsp_server.doctor import main as examine
+
+        return examine()
     if options.command == "agents":
         return asyncio.run(_agents())
     parser.print_help(sys.stderr)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
+
 from agent_core.definitions import PRECEDENCE, AgentDefinition, Definitions, Problem, Source
 from agent_core.permissions.types import PermissionMode
 
@@ -29,6 +31,24 @@ def read_folder(folder: Path, source: Source) -> tuple[list[AgentDefinition], li
             problems.append(Problem(path, 0, 2, f"the agent {found.name!r} is already defined in {twin.path}"))
         elif found:
             definitions.append(found)
+    return definitions, problems
+
+
+def read_mapping(agents: Any, path: Path, source: Source) -> tuple[list[AgentDefinition], list[Problem]]:
+    """Name to {description, prompt, ...}, as `--agents` and the settings key `agents` have it (SEL-7)."""
+    definitions: list[AgentDefinition] = []
+    problems: list[Problem] = []
+    if not isinstance(agents, dict):
+        return [], [Problem(path, 0, 1, f"agents must be an object of name to agent, not {agents!r}")]
+    for name, fields in agents.items():
+        if not isinstance(fields, dict) or not isinstance(fields.get("prompt"), str):
+            problems.append(
+                Problem(path, 0, 1, f"the agent {name!r} must be an object with description and prompt")
+            )
+            continue
+        named = {**{key: value for key, value in fields.items() if key != "prompt"}, "name": name}
+        if found := _Reader(named, "", path, problems).definition(fields["prompt"].strip(), source):
+            definitions.append(evolve(found, path=None))
     return definitions, problems
 
 

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from agent_core.definitions import Definitions, Problem
 from agent_core.guidance.builtin_agents import builtin_definitions
-from agent_core.loading.agent_files import merge, read_folder
+from agent_core.loading.agent_files import merge, read_folder, read_mapping
 from agent_core.loading.settings_files import Layer, combine, read_layer
 from agent_core.settings import Settings
 
@@ -34,7 +34,14 @@ class Configuration:
     trusted: bool
 
 
-def load(project: Project, *, env: Mapping[str, str], client: Mapping[str, Any], trusted: bool | None) -> Configuration:
+def load(
+    project: Project,
+    *,
+    env: Mapping[str, str],
+    client: Mapping[str, Any],
+    trusted: bool | None,
+    cli_agents: Mapping[str, Any] | None = None,
+) -> Configuration:
     """Never raises for what files say. `trusted` None: as the person decided for this folder before."""
     problems: list[Problem] = []
     home = config_dir(env)
@@ -50,7 +57,8 @@ def load(project: Project, *, env: Mapping[str, str], client: Mapping[str, Any],
     ]
     settings = combine(layers, env, trusted, problems)
     folders = [read_folder(folder / ".claude" / "agents", "project") for folder in _upward(project)]
-    groups = [*folders, read_folder(home / "agents", "user"), (builtin_definitions(settings.explore_model), [])]
+    cli = read_mapping(cli_agents or {}, Path("--agents"), "cli")
+    groups = [cli, *folders, read_folder(home / "agents", "user"), (builtin_definitions(settings.explore_model), [])]
     definitions = merge(groups)
     return Configuration(settings, definitions, (*problems, *definitions.problems), trusted)
 

@@ -1,0 +1,168 @@
+"""`agent-ls run`: the same without an editor. With nobody to ask, only what rules or the mode allow is done."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+from attrs import frozen
+
+from agent_core.disk import Disk
+from agent_core.disk_target import DiskTarget
+from agent_core.errors import AgentError, InvalidParams
+from agent_core.event_log import EventLog
+from agent_core.events import AgentInfo
+from agent_core.messages import StopReason
+from agent_core.permissions.types import PermissionMode
+from agent_core.processes import LocalProcesses
+from agent_core.repository import GitCommand
+from agent_core.runtime import Runtime, SpawnRequest, open_runtime
+from agent_core.task import TaskStatus
+from lsp_server import convert
+from lsp_server.wire import to_wire
+
+COMPLETED, FAILED, TURN_LIMIT = 0, 1, 2
+
+
+@frozen
+class Order:
+    """What the command line asks for."""
+
+    request: SpawnRequest
+    agent: str | None
+    settings: Mapping[str, Any]
+    agents: Mapping[str, Any]
+    trust: bool
+    output: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("prompt", help="the task; - reads it from standard input")
+    parser.add_argument("--agent", metavar="NAME", help="the agent that answers (default: the main thread)")
+    parser.add_argument("--model", help="opus, sonnet, haiku, fable or a full id")
+    parser.add_argument("--permission-mode", choices=[mode.value for mode in PermissionMode])
+    parser.add_argument("--isolation", choices=["none", "worktree"])
+    parser.add_argument("--max-turns", type=int, metavar="N")
+    parser.add_argument("--cwd", type=Path, default=None, help="the working folder (default: this one)")
+    parser.add_argument("--settings", metavar="FILE|JSON", help="settings above all files but managed ones")
+    parser.add_argument("--agents", metavar="JSON", help="agents of this run: name to {description, prompt, ...}")
+    parser.add_argument("--trust", action="store_true", help="trust the folder's own settings for this run")
+    parser.add_argument("--output-format", choices=["text", "json", "stream-json"], default="text")
+
+
+def main(options: argparse.Namespace) -> int:
+    """0 completed, 2 turn limit, 1 anything else; faults in one line on stderr."""
+    try:
+        return asyncio.run(_run(_order(options)))
+    except (AgentError, BadOption) as error:
+        sys.stderr.write(f"agent-ls: {error}\n")
+        return FAILED
+    except KeyboardInterrupt:
+        return 130
+
+
+class BadOption(Exception):
+    """Names the option and what is wrong with it."""
+
+
+def _order(options: argparse.Namespace) -> Order:
+    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    if not prompt.strip():
+        raise InvalidParams("PROMPT", "is empty; say what the agent shall do")
+    if options.max_turns is not None and options.max_turns < 1:
+        raise InvalidParams("--max-turns", f"must be at least 1, not {options.max_turns}")
+    cwd = (options.cwd or Path.cwd()).absolute()
+    if not cwd.is_dir():
+        raise InvalidParams("--cwd", f"{str(cwd)!r} is no folder")
+    request = SpawnRequest(
+        prompt=prompt,
+        cwd=cwd,
+        agent_type=options.agent,
+        model=options.model,
+        permission_mode=PermissionMode(options.permission_mode) if options.permission_mode else None,
+        isolation=options.isolation,
+        max_turns=options.max_turns,
+    )
+    settings = _json("--settings", options.settings, may_be_file=True)
+    agents = _json("--agents", options.agents, may_be_file=False)
+    return Order(request, options.agent, settings, agents, options.trust, options.output_format)
+
+
+def _json(option: str, text: str | None, *, may_be_file: bool) -> Mapping[str, Any]:
+    if text is None:
+        return {}
+    try:
+        if may_be_file and not text.lstrip().startswith("{"):
+            text = Path(text).read_text("utf-8-sig")
+        value = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise BadOption(f"{option}: {error}") from error
+    if not isinstance(value, dict):
+        raise BadOption(f"{option}: must be a JSON object, not {value!r}")
+    return value
+
+
+async def _run(order: Order) -> int:
+    runtime = Runtime(
+        env=dict(os.environ),
+        folders=(order.request.cwd,),
+        client_settings=order.settings,
+        cli_agents=order.agents,
+        trusted=True if order.trust else None,
+    )
+    opened = open_runtime(runtime, files=Disk(), target=DiskTarget(), processes=LocalProcesses(), git=GitCommand())
+    async with opened, anyio.create_task_group() as group:
+        if order.output == "stream-json":
+            runtime.watch(lambda log: _start(group.start_soon, log))
+        outcome = await _outcome(runtime, order)
+        group.cancel_scope.cancel()
+    if isinstance(outcome, AgentError):
+        raise outcome
+    _report(outcome, order.output)
+    return _exit_code(outcome)
+
+
+async def _outcome(runtime: Runtime, order: Order) -> AgentInfo | AgentError:
+    """A refusal is given back: raised inside a task group it would arrive wrapped."""
+    try:
+        info = await (runtime.spawn(order.request) if order.agent else runtime.run_main(order.request))
+        return await runtime.wait(info.id)
+    except AgentError as error:
+        return error
+
+
+def _start(start_soon: Callable[..., Any], log: EventLog) -> None:
+    start_soon(_stream, log)
+
+
+async def _stream(log: EventLog) -> None:
+    async for event in log.read(written=True):
+        if event.durable:
+            _line(to_wire(convert.progress(event, log.state.info)))
+
+
+def _report(info: AgentInfo, output: str) -> None:
+    if output == "text":
+        sys.stdout.write(f"{info.result or ''}\n")
+        if info.error:
+            sys.stderr.write(f"agent-ls: {info.error}\n")
+    else:
+        _line({"type": "result", "agent": to_wire(convert.agent(info))})
+
+
+def _line(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def _exit_code(info: AgentInfo) -> int:
+    if info.status is not TaskStatus.COMPLETED:
+        return FAILED
+    return TURN_LIMIT if info.stop_reason is StopReason.MAX_TURNS else COMPLETED

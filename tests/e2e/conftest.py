@@ -142,8 +142,9 @@ class Servers:
         environ = {**environment(place, self.cache, model.url), **CLIENTS[kind].env}
         client = await LspClient.start([*SERVER, "serve"], env=environ, cwd=place)
         home = Repo(place / "home")
-        await client.initialize(root=home.path, capabilities=CLIENTS[kind].capabilities, options=CLIENTS[kind].options)
-        return Desk(client, model, home)
+        known = CLIENTS[kind]
+        answer = await client.initialize(root=home.path, capabilities=known.capabilities, options=known.options)
+        return Desk(client, model, home, answer["capabilities"]["positionEncoding"])
 
     async def drop(self, kind: str) -> None:
         desk = self._open.pop(kind)
@@ -181,6 +182,13 @@ async def strangers_desk(request: pytest.FixtureRequest, servers: Servers, works
 async def plain_desk(request: pytest.FixtureRequest, servers: Servers, workspace: Path) -> AsyncIterator[Desk]:
     """The same for an editor that has never heard of `agent/*`."""
     async with at_work(request, servers, "plain", workspace) as found:
+        yield found
+
+
+@pytest.fixture(params=["trusted", "stranger"], ids=["utf-16", "utf-8"])
+async def each_desk(request: pytest.FixtureRequest, servers: Servers, workspace: Path) -> AsyncIterator[Desk]:
+    """Either of the first two."""
+    async with at_work(request, servers, request.param, workspace) as found:
         yield found
 
 

@@ -53,11 +53,12 @@ Info = Mapping[str, Any]
 
 @define(eq=False)
 class Desk:
-    """`repo` is the user's checkout and the only workspace folder."""
+    """`repo` is the user's checkout and the only workspace folder; `encoding` that of positions."""
 
     client: LspClient
     model: ModelServer
     repo: Repo
+    encoding: str = "utf-16"
 
     # The model
 

@@ -342,7 +342,7 @@ async def test_m1_broken_files_are_named_with_their_line_and_the_others_load(des
             3,
             2,
             "permissionMode 'yolo' is none of default, acceptEdits, plan, dontAsk, bypassPermissions, bubble; "
-                "default is used",
+            "default is used",
         ),
         ("agents/vague.md", 4, 2, "maxTurns must be a whole number above 0, not -1"),
         ("settings.json", 2, 1, "not valid JSON, so the file is skipped: Expecting value"),

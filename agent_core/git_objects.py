@@ -24,11 +24,11 @@ _IDENTITY = {
 
 @frozen
 class TreeEntry:
-    """One path of a tree; `mode` is git's octal text, `blob` None takes the path out."""
+    """One path of a tree; `mode` is git's octal text. Mode 000000 takes the path out, whatever `blob` is."""
 
     path: str
     mode: str
-    blob: str | None
+    blob: str
 
 
 async def store(git: Git, cwd: Path, contents: Sequence[bytes]) -> list[str]:
@@ -52,10 +52,7 @@ async def store_files(git: Git, cwd: Path, paths: Sequence[Path], env: Mapping[s
 
 async def update_index(git: Git, cwd: Path, entries: Iterable[TreeEntry], env: Mapping[str, str]) -> None:
     """Change the index named by GIT_INDEX_FILE in `env`."""
-    lines = [
-        f"{entry.mode} {entry.blob}\t{entry.path}\0" if entry.blob else f"0 {'0' * 40}\t{entry.path}\0"
-        for entry in entries
-    ]
+    lines = [f"{entry.mode} {entry.blob}\t{entry.path}\0" for entry in entries]
     listing = "".join(lines).encode(errors="surrogateescape")
     await git.run(cwd, "update-index", "-z", "--index-info", env=env, stdin=listing)
 

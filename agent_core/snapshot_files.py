@@ -78,12 +78,12 @@ async def agent_entries(
     for path, mode in zip(paths, modes, strict=True):
         if mode is None:
             skipped.append(path)
-        elif mode == ABSENT:
-            entries.append(TreeEntry(path, ABSENT, None))
-        else:
+        elif mode == ABSENT and path in base:
+            entries.append(TreeEntry(path, ABSENT, base[path].blob))
+        elif mode != ABSENT:
             entries.append(TreeEntry(path, mode if keeps_modes else _mode_in(base.get(path), mode), next(oids)))
     # a file may go away where a folder comes: first take out, then put in
-    return sorted(entries, key=lambda entry: entry.blob is not None), skipped
+    return sorted(entries, key=lambda entry: entry.mode != ABSENT), skipped
 
 
 def _mode_in(before: TreeEntry | None, mode: str) -> str:

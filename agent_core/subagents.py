@@ -39,7 +39,19 @@ class Outcome:
 
 
 async def run(agent: Agent, engine: Engine, first: Message | None) -> None:
-    """One run of `agent`; `first` is its task, or None when the inbox holds it. Never raises but for cancellation."""
+    """One run of `agent`, and a further one for what arrived while it ended. Never raises but for cancellation.
+
+    `first` is its task, or None when the inbox holds it.
+    """
+    try:
+        await _run_once(agent, engine, first)
+        while agent.inbox and agent.status is TaskStatus.COMPLETED:
+            await _run_once(agent, engine, None)
+    finally:
+        agent.idle.set()
+
+
+async def _run_once(agent: Agent, engine: Engine, first: Message | None) -> None:
     started = engine.clock.monotonic()
     outcome = Outcome(TaskStatus.INTERRUPTED, StopReason.CANCELLED)
     try:
@@ -52,9 +64,8 @@ async def run(agent: Agent, engine: Engine, first: Message | None) -> None:
     finally:
         agent.scope = None
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            await _end(agent, engine, outcome, round((engine.clock.monotonic() - started) * 1000))
+            await _end_safely(agent, engine, outcome, round((engine.clock.monotonic() - started) * 1000))
         agent.stop_asked = False
-        agent.idle.set()
 
 
 async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
@@ -90,6 +101,14 @@ def _with_environment(agent: Agent, engine: Engine, first: Message) -> Message:
     """Facts that differ between siblings come after the shared prefix, in the first user message (CTX-4)."""
     branch = agent.worktree.branch if agent.worktree else None
     return evolve(first, content=(TextBlock(environment(agent.place, engine.clock.now(), branch)), *first.content))
+
+
+async def _end_safely(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int) -> None:
+    """A fault here must not reach the task group that all agents live in."""
+    try:
+        await _end(agent, engine, outcome, duration_ms)
+    except Exception:
+        logger.exception("the end of agent %s could not be recorded", agent.id)
 
 
 async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int) -> None:

@@ -69,11 +69,17 @@ class EditorSession:
             self.runtime.client_settings = answer[0]
 
     async def _follow(self, log: EventLog) -> None:
-        """Durable events are sent only once they are in the transcript, so that what was sent can be replayed."""
-        if self.support.progress:
-            await self._report(log)
-        elif not self.support.agent:
-            await self.plain.follow(log)
+        """Durable events are sent only once they are in the transcript, so that what was sent can be replayed.
+
+        A fault here costs the view of one agent, never the server.
+        """
+        try:
+            if self.support.progress:
+                await self._report(log)
+            elif not self.support.agent:
+                await self.plain.follow(log)
+        except Exception:
+            logger.exception("the progress of agent %s cannot be shown any more", log.agent_id)
 
     async def _report(self, log: EventLog) -> None:
         merger = DeltaMerger(self.support.text_deltas)

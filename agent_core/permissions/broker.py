@@ -6,6 +6,7 @@ first answer wins, and the others are withdrawn. With nobody left who could ever
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import anyio
@@ -22,6 +23,8 @@ from agent_core.permissions.types import (
     PermissionRequest,
 )
 from agent_core.ports import Asker
+
+logger = logging.getLogger(__name__)
 
 
 @frozen
@@ -122,7 +125,7 @@ class PermissionBroker:
 
     async def _put(self, pending: _Pending, asker: Asker, scope: anyio.CancelScope) -> None:
         with scope:
-            answer = await asker.ask(pending.request)
+            answer = await _asked(asker, pending.request)
             if answer is None:
                 pending.asked.pop(asker, None)
                 self._deny_if_alone(pending)
@@ -133,6 +136,15 @@ class PermissionBroker:
     def _deny_if_alone(self, pending: _Pending) -> None:
         if not pending.asked:
             pending.settle(NOBODY)
+
+
+async def _asked(asker: Asker, request: PermissionRequest) -> PermissionAnswer | None:
+    """A fault of one asker means that it cannot answer; it must not reach the agents."""
+    try:
+        return await asker.ask(request)
+    except Exception:
+        logger.exception("an asker failed at request %s", request.id)
+        return None
 
 
 def is_stop(settled: Settled) -> bool:

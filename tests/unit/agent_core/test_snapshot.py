@@ -306,6 +306,20 @@ async def test_gone_or_replaced_worktree_is_an_error(repo: Repo, tmp_path: Path)
         await take(git, worktree, AGENT)
 
 
+async def test_sha256_repository(tmp_path: Path, clean_git: None) -> None:
+    (tmp_path / "project").mkdir()
+    repo = Repo(tmp_path / "project")
+    repo.git("init", "-q", "-b", "main", "--object-format=sha256")
+    repo.commit({"a": "a\n", "gone": "gone\n"})
+    worktree = await made(repo, tmp_path)
+    (worktree.path / "gone").unlink()
+    (worktree.path / "new").write_text("new\n")
+    assert await rows(worktree, await take(git, worktree, AGENT)) == {
+        "gone": ("deleted", b"gone\n", None),
+        "new": ("added", None, b"new\n"),
+    }
+
+
 async def test_blobs_round_trip_in_one_batch(repo: Repo) -> None:
     contents = [b"", b"\0\n\n", b"\r\n" * 3, b"x" * 100_000, b""]
     oids = await store(git, repo.path, contents)

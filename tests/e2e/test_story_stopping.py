@@ -133,7 +133,7 @@ async def test_five_faults_of_the_service_are_retried_and_told(desk: Desk):
     once = (1,)
     desk.says(
         say("one", step, fault=Fault("status", once, status=429, type="rate_limit_error", message="Slow down",
-                                     headers={"retry-after-ms": "20"})),
+                                     headers={"retry-after-ms": "200"})),
         say("two", step, fault=Fault("status", once, status=529)),
         say("three", step, fault=Fault("drop", once, after_events=5)),
         say("four", step, fault=Fault("error_event", once, after_events=5)),
@@ -155,7 +155,7 @@ async def test_five_faults_of_the_service_are_retried_and_told(desk: Desk):
     ]
     assert [retry["reason"].startswith(text) for retry, text in zip(retries, wanted, strict=True)] == [True] * 6
     assert [(retry["attempt"], retry["maxAttempts"]) for retry in retries] == [(1, 11)] * 6
-    assert retries[0]["delayMs"] == 20
+    assert retries[0]["delayMs"] == 200
     assert all(370 <= retry["delayMs"] <= 500 for retry in retries[1:])
     said = [e["content"][0]["text"] for e in desk.events(info, "message") if e["role"] == "assistant"]
     assert said == ["one", "two", "three", "four", "five", "six", "done"]

@@ -102,12 +102,12 @@ class Accumulator:
 
 
 def _block(part: _Part) -> Block | None:
-    """None for what must not be sent back: empty text, a call that was cut off, kinds that we do not know."""
+    """None for what must not be sent back: blank text, a call that was cut off, kinds that we do not know."""
     text = "".join(part.pieces)
     match part.kind:
         case "text":
             text = part.start.get("text", "") + text
-            return TextBlock(text) if text else None
+            return TextBlock(text) if text.strip() else None
         case "thinking":
             thinking = part.start.get("thinking", "") + text
             return ThinkingBlock(thinking, part.signature or part.start.get("signature", ""))

@@ -99,13 +99,14 @@ def test_a_whole_stream() -> None:
     ("blocks", "content"),
     [
         (block(0, {"type": "text", "text": ""}), ()),
+        (block(0, {"type": "text", "text": ""}, text(" \n\n")), ()),
         (block(0, TOOL), (ToolUseBlock("t1", "Read", {}),)),
         (block(0, TOOL, json_piece('{"a": [1, {"b": "c')), ()),
         (block(0, TOOL, json_piece('"a text"')), ()),
         (block(0, {"type": "server_tool_use", "id": "x"}), ()),
         (block(0, {"type": "text", "text": "at once"}), (TextBlock("at once"),)),
     ],
-    ids=["empty text", "no input", "cut off", "no object", "unknown kind", "text at start"],
+    ids=["empty text", "blank text", "no input", "cut off", "no object", "unknown kind", "text at start"],
 )
 def test_what_must_not_be_sent_back_is_left_out(blocks: list[dict[str, Any]], content: tuple[Any, ...]) -> None:
     reply, _ = accumulate([START, *blocks, *STOP])

@@ -6,6 +6,8 @@ Every run lives in the runtime's task group from birth; whoever wants its result
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
+from functools import partial
 
 import anyio
 from attrs import evolve, frozen
@@ -13,7 +15,7 @@ from attrs import evolve, frozen
 from agent_core import worktree as worktrees
 from agent_core.agent import Agent, user_message
 from agent_core.engine import Engine
-from agent_core.errors import AgentError
+from agent_core.errors import AgentError, TranscriptFailed
 from agent_core.events import Ended, StatusChanged, WorktreeInfo
 from agent_core.guidance.environment import environment
 from agent_core.ids import new_message_id
@@ -48,6 +50,7 @@ async def run(agent: Agent, engine: Engine, first: Message | None) -> None:
         while agent.inbox and agent.status is TaskStatus.COMPLETED:
             await _run_once(agent, engine, None)
     finally:
+        agent.stop_asked = False
         agent.idle.set()
 
 
@@ -63,16 +66,15 @@ async def _run_once(agent: Agent, engine: Engine, first: Message | None) -> None
             outcome = Outcome(TaskStatus.STOPPED, StopReason.CANCELLED)
     finally:
         agent.scope = None
-        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            await _end_safely(agent, engine, outcome, round((engine.clock.monotonic() - started) * 1000))
-        agent.stop_asked = False
+        await _end_safely(agent, engine, outcome, round((engine.clock.monotonic() - started) * 1000))
 
 
 async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
     try:
-        async with engine.slots.hold(lambda place: agent.move(TaskStatus.PENDING, queue_position=place)) as agent.slot:
-            info = agent.log.state.info
-            agent.record(StatusChanged(TaskStatus.RUNNING, info.background))
+        background = agent.log.state.info.background
+        queued = partial(StatusChanged, TaskStatus.PENDING, background)
+        async with engine.slots.hold(lambda place: agent.record(queued(queue_position=place))) as agent.slot:
+            agent.record(StatusChanged(TaskStatus.RUNNING, background))
             if agent.isolation == "worktree" and agent.worktree is None:
                 await _isolate(agent, engine)
             if first is not None:
@@ -112,7 +114,7 @@ async def _end_safely(agent: Agent, engine: Engine, outcome: Outcome, duration_m
 
 
 async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int) -> None:
-    """Answer what is open, settle the worktree, write the one terminal event."""
+    """Answer what is open, settle the worktree, write the one terminal event, whatever hangs or fails on the way."""
     if calls := unanswered(agent.log.state.messages):
         text = INTERRUPTED if outcome.status is TaskStatus.INTERRUPTED else STOPPED
         agent.add(user_message(*interrupted_results(calls, (), text, new_message_id()).content))
@@ -131,7 +133,8 @@ async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int)
         error=outcome.error,
     )
     agent.record(Ended(ended))
-    await agent.log.written()
+    with anyio.move_on_after(CLEANUP_SECONDS, shield=True), suppress(TranscriptFailed):
+        await agent.log.written()
     engine.writer.release(agent.log, agent.files)
 
 
@@ -139,10 +142,14 @@ async def _settle_worktree(agent: Agent, engine: Engine) -> str | None:
     """WT-3: removed when provably unchanged, else kept and told."""
     if agent.worktree is None:
         return None
+    kept = f"The worktree {agent.worktree.path} was kept"
     try:
-        settled = await worktrees.settle(engine.git, agent.worktree)
+        with anyio.fail_after(CLEANUP_SECONDS, shield=True):
+            settled = await worktrees.settle(engine.git, agent.worktree)
+    except TimeoutError:
+        return f"{kept}: git did not answer within {CLEANUP_SECONDS:g} s."
     except (AgentError, OSError) as error:
-        return f"The worktree {agent.worktree.path} was kept: {error}"
+        return f"{kept}: {error}"
     if settled.kept:
         return None
     agent.worktree = None

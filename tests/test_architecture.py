@@ -18,20 +18,21 @@ LAYERS: dict[str, int] = {
         ("ids", "messages", "events", "definitions", "tool", "task", "errors", "ports", "permissions.types"), 0
     ),
     # 1 pure
-    **dict.fromkeys(("settings", "state", "turn", "line_diff", "merge", "text_file", "text_form", "review"), 1),
-    **dict.fromkeys(("review_parts", "tool_pool", "tool_input", "event_log", "snapshot_files"), 1),
+    **dict.fromkeys(("settings", "state", "turn", "line_diff", "merge", "text", "text_file", "text_form", "review"), 1),
+    **dict.fromkeys(("review_parts", "review_plans", "tool_pool", "tool_input", "event_log"), 1),
     **dict.fromkeys(("model.accumulate", "model.prompt", "model.aliases", "guidance.environment"), 1),
-    **dict.fromkeys(("guidance.builtin_agents",), 1),
-    **dict.fromkeys(("permissions.rules", "permissions.policy", "permissions.options"), 1),
+    **dict.fromkeys(("guidance.builtin_agents", "guidance.agent_tool"), 1),
+    **dict.fromkeys(("permissions.rules", "permissions.policy", "permissions.options", "permissions.modes"), 1),
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
     # 2 adapters
-    **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),
-    **dict.fromkeys(("worktree", "worktree_claim", "worktree_names", "snapshot", "applying"), 2),
+    **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects", "recovery"), 2),
+    **dict.fromkeys(("worktree", "worktree_claim", "worktree_names", "snapshot", "snapshot_files", "applying"), 2),
     **dict.fromkeys(("model.messages_api", "transcript.writer", "transcript.index", "permissions.grants"), 2),
     **dict.fromkeys(("loading.agent_files", "loading.settings_files", "loading.configuration"), 2),
+    **dict.fromkeys(("review_targets",), 2),
     # 3 engine
-    **dict.fromkeys(("slots", "project", "engine", "agent", "spawning", "tool_runner", "query_loop", "subagents"), 3),
-    **dict.fromkeys(("permissions.broker", "permissions.gate", "reviews"), 3),
+    **dict.fromkeys(("slots", "project", "engine", "agent", "spawning", "launching", "tool_runner", "query_loop"), 3),
+    **dict.fromkeys(("permissions.broker", "permissions.gate", "reviews", "subagents"), 3),
     # 4 façade
     "runtime": 4,
 }
@@ -39,7 +40,7 @@ TOOLS_LAYER = 2
 """`tools/` are adapters: they reach the engine through ToolContext only."""
 
 CORE_MAY_IMPORT = {"anthropic", "anyio", "attrs", "cattrs", "git", "httpx2", "jsonschema", "mcp", "pathspec", "yaml"}
-SERVER_MAY_IMPORT = {"anyio", "attrs", "cattrs", "jsonschema", "lsprotocol", "pygls", "rich"}
+SERVER_MAY_IMPORT = {"anyio", "attr", "attrs", "cattrs", "jsonschema", "lsprotocol", "pygls", "rich"}
 
 
 def modules(package: str) -> Iterator[tuple[str, Path]]:

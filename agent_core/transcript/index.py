@@ -9,8 +9,8 @@ from pathlib import Path
 
 from attrs import evolve
 
-from agent_core.events import AgentInfo, Ended, Started, UsageReported
-from agent_core.task import TERMINAL, TaskStatus
+from agent_core.events import AgentInfo, Ended, Started, StatusChanged, UsageReported
+from agent_core.task import TaskStatus
 from agent_core.transcript.codec import BadRecord, decode
 
 _HEAD, _TAIL = 1 << 16, 1 << 18
@@ -31,25 +31,31 @@ def read_info(path: Path) -> AgentInfo | None:
     try:
         with path.open("rb") as file:
             alive = _locked(file.fileno())
-            head = file.readline(_HEAD)
-            file.seek(max(len(head), path.stat().st_size - _TAIL))
+            first, *head = file.read(_HEAD).split(b"\n")
+            file.seek(max(len(first), path.stat().st_size - _TAIL))
             tail = file.read().split(b"\n")
-        first = decode(head).body
+        started = decode(first).body
     except (OSError, BadRecord):
         return None
-    return _latest(first.info, tail, alive) if isinstance(first, Started) else None
+    return _latest(started.info, [*head, *tail], alive) if isinstance(started, Started) else None
 
 
-def _latest(info: AgentInfo, tail: list[bytes], alive: bool) -> AgentInfo:
-    for body in _bodies(tail):
-        if isinstance(body, Ended):
+def _latest(info: AgentInfo, lines: list[bytes], alive: bool) -> AgentInfo:
+    """The worktree is told near the start, so that the work of a run that was killed can still be reviewed."""
+    usage, worktree, under_way = None, None, False
+    for body in _bodies(lines):
+        if isinstance(body, Ended) and not under_way:
             return body.info
-        if isinstance(body, UsageReported):
-            info = evolve(info, usage=body.usage)
+        under_way = True
+        if isinstance(body, Ended):  # of an earlier run
+            info = body.info
             break
-    if alive or info.status in TERMINAL:
-        return evolve(info, status=TaskStatus.RUNNING)
-    return evolve(info, status=TaskStatus.INTERRUPTED)
+        if isinstance(body, UsageReported):
+            usage = usage or body.usage
+        elif isinstance(body, StatusChanged):
+            worktree = worktree or body.worktree
+    status = TaskStatus.RUNNING if alive else TaskStatus.INTERRUPTED
+    return evolve(info, status=status, usage=usage or info.usage, worktree=worktree or info.worktree)
 
 
 def _bodies(lines: list[bytes]) -> Iterator[object]:

@@ -115,6 +115,12 @@ async def server(
 
 
 @pytest.fixture
+def alone(tmp_path: Path, cache: Path, workspace: Path) -> tuple[dict[str, str], Path]:
+    """Environment and folder of a server that never speaks to a model."""
+    return environment(tmp_path, cache, "http://127.0.0.1:9"), workspace
+
+
+@pytest.fixture
 async def own_desk(server: StartServer, model: ModelServer, workspace: Path) -> Desk:
     """A desk with a server of its own, which the test may end."""
     client = await server()

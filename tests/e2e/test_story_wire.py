@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lsp_server.demo.script import Fault, Thinking, say, use
-from tests.e2e.conftest import SERVER, environment
+from tests.e2e.conftest import SERVER
 from tests.e2e.desk import CLIENTS, Desk
 from tests.e2e.raw import converse, message
 from tests.e2e.wire import ResponseError, frame
@@ -19,12 +19,6 @@ pytestmark = pytest.mark.anyio
 
 COMMAND = [*SERVER, "serve"]
 END = message("shutdown", number="end") + message("exit")
-
-
-@pytest.fixture
-def alone(tmp_path: Path, cache: Path, clean_git: None) -> tuple[dict[str, str], Path]:
-    """Environment and folder of a server that never speaks to a model."""
-    return environment(tmp_path, cache, "http://127.0.0.1:9"), init(tmp_path / "workspace", {"a.txt": "a\n"}).path
 
 
 def initialize(number: Any = 1, **capabilities: Any) -> bytes:

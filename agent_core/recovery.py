@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agent_core.errors import GitFailed, WorktreeFailed
 from agent_core.git_objects import TreeEntry, commit_tree, store, tree_of
@@ -33,6 +33,17 @@ async def save(git: Git, worktree: Worktree, snapshot: Snapshot, agent_id: str, 
     tree = await tree_of(git, worktree.common_dir, entries)
     message = f"agent-ls: before applying changes of agent {agent_id}\n\n{json.dumps(_record(outcomes))}\n"
     commit = await commit_tree(git, worktree.common_dir, tree, [snapshot.commit], message)
+    return await _keep(git, worktree, agent_id, commit)
+
+
+async def save_discard(
+    git: Git, worktree: Worktree, snapshot: Snapshot, agent_id: str, discarded: Mapping[str, Sequence[str]]
+) -> str:
+    """A ref as above for hunks that were rejected: its tree is the agent's version of everything, its message names
+    them as `discarded` (path -> ids)."""
+    record = json.dumps({"discarded": {path: list(ids) for path, ids in discarded.items()}})
+    message = f"agent-ls: discarded changes of agent {agent_id}\n\n{record}\n"
+    commit = await commit_tree(git, worktree.common_dir, snapshot.tree, [snapshot.commit], message)
     return await _keep(git, worktree, agent_id, commit)
 
 

@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 from attrs import define, field, frozen
 
 from agent_core.agent import Agent, user_message
-from agent_core.applying import Applied, Selection
+from agent_core.applying import Applied, AppliedFile, Selection
 from agent_core.clock import SystemClock
 from agent_core.definitions import Definitions, Problem
 from agent_core.disk import write_atomically
@@ -33,8 +33,9 @@ from agent_core.permissions.types import PermissionAnswer, PermissionRequest
 from agent_core.ports import Asker, FileSystem, Git, Processes, ReviewTarget
 from agent_core.project import ProjectState, find_project
 from agent_core.repository import find_repository
+from agent_core.restoring import Restored
 from agent_core.review import Review
-from agent_core.reviews import Reviews
+from agent_core.reviews import Reviews, Round, Subject
 from agent_core.slots import Slots
 from agent_core.spawning import SpawnRequest, check_cwd, prepare_main, prepare_root
 from agent_core.subagents import run
@@ -154,16 +155,29 @@ class Runtime:
         configuration = (await self.project(self.folders[0])).configuration
         return configuration.definitions, configuration.problems
 
-    async def review(self, agent_id: str) -> Review:
+    async def review(self, agent_id: str, round: Round = "all") -> Review:
         """NotReviewable when the agent has no worktree."""
-        return await self.reviews.review(agent_id, await self._worktree(agent_id))
+        return await self.reviews.review(await self._subject(agent_id), round)
 
     async def apply(self, agent_id: str, selection: Sequence[Selection] | None, dry_run: bool) -> Applied:
         """Of what the last review showed; `selection` None is everything."""
-        return await self.reviews.apply(agent_id, await self._worktree(agent_id), selection, dry_run)
+        return await self.reviews.apply(await self._subject(agent_id), selection, dry_run)
+
+    async def discard(
+        self, agent_id: str, selection: Sequence[Selection] | None
+    ) -> tuple[tuple[AppliedFile, ...], str]:
+        return await self.reviews.discard(await self._subject(agent_id), selection)
+
+    async def restore(self, agent_id: str, ref: str, paths: Sequence[str] | None) -> Restored:
+        return await self.reviews.restore(await self._subject(agent_id), ref, paths)
+
+    async def comment(self, agent_id: str, text: str) -> AgentInfo:
+        """Send a review's comments to the agent; the next `new` round starts here."""
+        await self.reviews.end_round(await self._subject(agent_id))
+        return await self.send(agent_id, text)
 
     async def content(self, agent_id: str, side: Literal["base", "worktree"], path: str) -> bytes:
-        return await self.reviews.content(agent_id, await self._worktree(agent_id), side, path)
+        return await self.reviews.content(await self._subject(agent_id), side, path)
 
     async def checkout(self, agent_id: str) -> Path:
         """Where an agent's reviewed changes go."""
@@ -258,6 +272,10 @@ class Runtime:
             self._main[folder] = agent
             self._register(agent)
         return self._main[folder]
+
+    async def _subject(self, agent_id: str) -> Subject:
+        worktree, info = await self._worktree(agent_id), await self.info(agent_id)
+        return Subject(info.id, worktree, info.output_file.with_suffix(".review.json"))
 
     async def _worktree(self, agent_id: str) -> Worktree:
         agent = self._agents.get(agent_id)

@@ -11,10 +11,13 @@ VERSION = "0.1.0"
 METHODS = (
     "agent/answer",
     "agent/apply",
+    "agent/comment",
     "agent/content",
     "agent/definitions",
+    "agent/discard",
     "agent/list",
     "agent/permissions",
+    "agent/restore",
     "agent/review",
     "agent/send",
     "agent/spawn",
@@ -24,7 +27,11 @@ METHODS = (
 )
 """Repeats the keys of `protocol.INBOUND`, which costs 100 ms to import; a test holds them equal."""
 
-COMMANDS = tuple(f"agent.{name.removeprefix('agent/')}" for name in METHODS if name not in ("agent/content",))
+COMMANDS = tuple(
+    f"agent.{name.removeprefix('agent/')}"
+    for name in METHODS
+    if name not in ("agent/content", "agent/comment", "agent/definitions")
+)
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
 FULL_SYNC, INCREMENTAL_SYNC = 1, 2
 

@@ -413,6 +413,52 @@ class ApplyResult:
 
 
 @frozen
+class DiscardParams:
+    agent_id: str
+    files: list[FileSelection] | None = None
+
+
+@frozen
+class DiscardResult:
+    discarded: list[AppliedFile]
+    recover_ref: str
+
+
+@frozen
+class RestoreFile:
+    path: str
+
+
+@frozen
+class RestoreParams:
+    agent_id: str
+    recover_ref: str
+    files: list[RestoreFile] | None = None
+
+
+@frozen
+class RestoreResult:
+    restored: list[str]
+    conflicts: list[ApplyConflict]
+
+
+@frozen
+class Comment:
+    """`line` counts from 0 in the agent's version."""
+
+    path: str
+    text: str
+    line: int | None = None
+    hunk: str | None = None
+
+
+@frozen
+class CommentParams:
+    agent_id: str
+    comments: list[Comment]
+
+
+@frozen
 class ContentParams:
     uri: str
 
@@ -451,6 +497,9 @@ INBOUND: dict[str, tuple[type, type]] = {
     "agent/answer": (AnswerParams, AnswerResult),
     "agent/review": (ReviewParams, Review),
     "agent/apply": (ApplyParams, ApplyResult),
+    "agent/discard": (DiscardParams, DiscardResult),
+    "agent/restore": (RestoreParams, RestoreResult),
+    "agent/comment": (CommentParams, AgentResult),
     "agent/content": (ContentParams, ContentResult),
 }
 """Requests of the client: method to (params, result)."""

@@ -8,7 +8,7 @@ from lsp_server.session import EditorSession
 
 
 async def handle(session: EditorSession, params: wire.ApplyParams) -> wire.ApplyResult:
-    chosen = None if params.files is None else [_selection(file) for file in params.files]
+    chosen = selection(params.files)
     return result(await session.runtime.apply(params.agent_id, chosen, bool(params.dry_run)))
 
 
@@ -22,5 +22,8 @@ def result(applied: Applied) -> wire.ApplyResult:
     )
 
 
-def _selection(file: wire.FileSelection) -> Selection:
-    return Selection(file.path, None if file.hunks is None else tuple(file.hunks))
+def selection(files: list[wire.FileSelection] | None) -> list[Selection] | None:
+    """None: everything."""
+    if files is None:
+        return None
+    return [Selection(file.path, None if file.hunks is None else tuple(file.hunks)) for file in files]

@@ -69,7 +69,8 @@ async def _run(session: EditorSession, method: str, given: dict[str, Any]) -> An
     return to_wire(result)
 
 
-_NEEDS_AGENT = {"agent/stop", "agent/wait", "agent/transcript", "agent/review", "agent/apply"}
+_REVIEWING = ("agent/review", "agent/apply", "agent/discard", "agent/restore")
+_NEEDS_AGENT = {"agent/stop", "agent/wait", "agent/transcript", *_REVIEWING}
 
 
 async def _choose_agent(session: EditorSession, method: str) -> str:
@@ -92,7 +93,7 @@ async def _choose_agent(session: EditorSession, method: str) -> str:
 def _fits(method: str, info: AgentInfo) -> bool:
     if method in ("agent/stop", "agent/wait"):
         return is_live(info)
-    return info.worktree is not None if method in ("agent/review", "agent/apply") else True
+    return info.worktree is not None if method in _REVIEWING else True
 
 
 async def _ask_again(session: EditorSession, request_id: str | None) -> Any:

@@ -8,5 +8,6 @@ from lsp_server.session import EditorSession
 
 
 async def handle(session: EditorSession, params: wire.ReviewParams) -> wire.Review:
-    found = await session.runtime.review(params.agent_id)
-    return review(found, await session.runtime.checkout(params.agent_id), params.round or "all")
+    shown = params.round or "all"
+    found = await session.runtime.review(params.agent_id, shown)
+    return review(found, await session.runtime.checkout(params.agent_id), shown)

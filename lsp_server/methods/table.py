@@ -8,10 +8,13 @@ from typing import Any
 from lsp_server.methods import (
     answer,
     apply,
+    comment,
     content,
     definitions,
+    discard,
     list_agents,
     permissions,
+    restore,
     review,
     send,
     spawn,
@@ -36,6 +39,9 @@ TABLE: dict[str, Callable[[EditorSession, Any], Awaitable[Any]]] = {
     "agent/answer": answer.handle,
     "agent/review": review.handle,
     "agent/apply": apply.handle,
+    "agent/discard": discard.handle,
+    "agent/restore": restore.handle,
+    "agent/comment": comment.handle,
     "agent/content": content.handle,
 }
 

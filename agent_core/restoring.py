@@ -1,0 +1,83 @@
+"""The way back: what an apply replaced is written again, what a discard threw away is open again.
+
+Both read the recovery commit that the act itself made first (`recovery`). A file that has changed since is a conflict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from agent_core.errors import GitFailed, NotReviewable, ReviewConflict, UserError
+from agent_core.ports import Git, ReviewTarget
+from agent_core.recovery import recover_refs
+from agent_core.review_plans import Conflict
+from agent_core.worktree import Worktree
+
+
+@frozen
+class Restored:
+    """`paths` are as they were; `discarded` are the hunks, by path, that are open again."""
+
+    paths: tuple[str, ...]
+    conflicts: tuple[Conflict, ...]
+    discarded: Mapping[str, tuple[str, ...]] = field(factory=dict)
+
+
+async def restore(
+    git: Git, worktree: Worktree, target: ReviewTarget, agent_id: str, ref: str, paths: Sequence[str] | None
+) -> Restored:
+    """`paths` None: all of the act. NotReviewable when `ref` is no recovery ref of this agent."""
+    record = await _record(git, worktree, agent_id, ref)
+    if "discarded" in record:
+        kept = {path: tuple(ids) for path, ids in record["discarded"].items() if paths is None or path in paths}
+        return Restored(tuple(kept), (), kept)
+    done: list[str] = []
+    conflicts: list[Conflict] = []
+    known = list(record["after"])
+    for path in known if paths is None else paths:
+        try:
+            if path not in known:
+                raise ReviewConflict(f"{path} was not changed by that apply")
+            await _put_back(git, worktree, target, ref, path, record)
+            done.append(path)
+        except (UserError, OSError) as error:
+            conflicts.append(Conflict(path, None, str(error)))
+    return Restored(tuple(done), tuple(conflicts))
+
+
+async def _record(git: Git, worktree: Worktree, agent_id: str, ref: str) -> dict[str, Any]:
+    prefix = f"{recover_refs(agent_id)}/"
+    if not ref.startswith(prefix) or not ref.removeprefix(prefix).isdigit():
+        raise NotReviewable(f"{ref!r} is no recovery ref of agent {agent_id}; agent/apply and agent/discard name them")
+    try:
+        message = await git.run(worktree.common_dir, "log", "-1", "--format=%B", ref, "--")
+        record = json.loads(message.decode().partition("\n\n")[2])
+    except (GitFailed, ValueError) as error:
+        raise NotReviewable(f"there is nothing to restore under {ref}") from error
+    return dict(record)
+
+
+async def _put_back(
+    git: Git, worktree: Worktree, target: ReviewTarget, ref: str, path: str, record: Mapping[str, Any]
+) -> None:
+    place = worktree.repository / path
+    now = await target.read(place)
+    if _digest(now) != record["after"][path]:
+        raise ReviewConflict(f"{path} was changed after the apply and is left as it is; {ref} holds the text before")
+    before: bytes | str | None = None
+    if path not in record["absent"]:
+        before = await git.run(worktree.common_dir, "cat-file", "blob", f"{ref}:{path}")
+        before = before.decode("utf-8", "surrogatepass") if isinstance(now, str) else before
+    await target.write(place, now, before)
+
+
+def _digest(content: bytes | str | None) -> str | None:
+    if content is None:
+        return None
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return hashlib.sha256(data).hexdigest()

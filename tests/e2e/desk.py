@@ -162,7 +162,7 @@ def folder(repo: Repo) -> dict[str, str]:
 async def until(holds: Callable[[], Any], timeout: float = 10) -> Any:
     """What `holds` gives as soon as that is true; for what happens outside our processes and tells nobody."""
     async with asyncio.timeout(timeout):
-        while not (found := holds()):  # noqa: ASYNC110
+        while not (found := holds()):
             await asyncio.sleep(0.01)
     return found
 

@@ -36,7 +36,7 @@ class ProcessWatch:
         """One line for each descendant that still runs after `patience` seconds. They are ended."""
         self._task.cancel()
         end = asyncio.get_running_loop().time() + patience
-        while (left := self._alive()) and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110  # no event for this
+        while (left := self._alive()) and asyncio.get_running_loop().time() < end:  # no event for this
             await asyncio.sleep(0.05)
         lines = [_describe(process) for process in left]
         for process in left:

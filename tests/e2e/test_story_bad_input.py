@@ -146,7 +146,7 @@ async def test_params_that_are_no_object_are_refused(desk: Desk, params: Any):
 
 
 async def test_a_method_that_does_not_exist_is_named(desk: Desk):
-    for method in ("agent/discard", "agent/Spawn", "textDocument/hover", "workspace/executeCommand"):
+    for method in ("agent/fly", "agent/Spawn", "textDocument/hover", "workspace/executeCommand"):
         with pytest.raises(ResponseError) as caught:
             await desk.client.request(method, {})
         assert (caught.value.code, str(caught.value)) == (-32601, f"-32601: there is no method {method}")

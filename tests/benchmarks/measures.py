@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ TURNS = 50
 READ = {"type": "tool_use", "name": "Read", "input": {"file_path": "a.txt"}}
 LOOP = {"conversations": [{"turns": [*({"content": [READ]} for _ in range(TURNS)), {"content": ["done"]}]}]}
 HELLO = {"conversations": [{"turns": [{"content": ["hello"]}]}]}
+CHATTY = {"conversations": [{"turns": [*({"content": ["x" * 3000, READ]} for _ in range(300)), {"content": ["done"]}]}]}
 SLOW = {"conversations": [{"turns": [{"content": ["word " * 2000], "chunk": 5, "per_delta_ms": 5}]}]}
 
 
@@ -61,7 +63,8 @@ def floor_gaps(setting: Setting) -> list[float]:
     request = setting.folder / "request.json"
     request.write_text(json.dumps(_body(setting.log()[0])))
     setting.set_script(LOOP)
-    command = [sys.executable, "-m", "tests.benchmarks.floor", str(request), str(setting.repository / "a.txt"), str(TURNS)]
+    arguments = [str(request), str(setting.repository / "a.txt"), str(TURNS)]
+    command = [sys.executable, "-m", "tests.benchmarks.floor", *arguments]
     subprocess.run(command, env=dict(setting.env(PYTHONPATH=str(Path.cwd()))), check=True)
     return _gaps(setting.log())
 
@@ -83,13 +86,13 @@ async def cancel(setting: Setting) -> float:
 
 async def stalled_client(setting: Setting) -> float:
     """The longest gap of a tool loop, above the median, while the client reads nothing for two seconds."""
-    setting.set_script({"conversations": [{"turns": [*({"content": ["x" * 3000, READ]} for _ in range(300)), {"content": ["done"]}]}]})
+    setting.set_script(CHATTY)
     async with setting.server() as (connection, _):
         await connection.request("agent/spawn", {"prompt": "loop"})
         while len(setting.log()) < 20:
             await asyncio.sleep(0.05)
         seen = len(setting.log())
-        time.sleep(2)  # noqa: ASYNC251 - this process is the client; it stops reading
+        time.sleep(2)  # this process is the client: it stops reading
         during = [entry for entry in setting.log()[seen:] if entry["sent_ns"]]
         gaps = _gaps(during)
         return max(gaps) - sorted(gaps)[len(gaps) // 2]
@@ -102,7 +105,7 @@ async def _run(connection: Any) -> None:
 
 
 def _gaps(log: list[Any]) -> list[float]:
-    pairs = zip(log, log[1:], strict=False)
+    pairs = pairwise(log)
     return [(after["arrived_ns"] - before["sent_ns"]) / 1e9 for before, after in pairs if before["sent_ns"]]
 
 

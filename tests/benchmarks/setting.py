@@ -43,13 +43,13 @@ class Setting:
         return {**kept, **own, **more}
 
     def log(self, after: int = 0) -> list[Any]:
-        with urllib.request.urlopen(f"{self.url}/_log?after={after}") as answer:  # noqa: S310 - loopback
+        with urllib.request.urlopen(f"{self.url}/_log?after={after}") as answer:
             return list(json.load(answer)["requests"])
 
     def set_script(self, script: Any) -> None:
         data = json.dumps(script).encode()
-        request = urllib.request.Request(f"{self.url}/_script?reset=1", data, method="POST")  # noqa: S310 - loopback
-        urllib.request.urlopen(request).close()  # noqa: S310
+        request = urllib.request.Request(f"{self.url}/_script?reset=1", data, method="POST")
+        urllib.request.urlopen(request).close()
 
     @asynccontextmanager
     async def server(self, **env: str) -> AsyncIterator[tuple[Connection, float]]:

@@ -42,9 +42,7 @@ def read_mapping(agents: Any, path: Path, source: Source) -> tuple[list[AgentDef
         return [], [Problem(path, 0, 1, f"agents must be an object of name to agent, not {agents!r}")]
     for name, fields in agents.items():
         if not isinstance(fields, dict) or not isinstance(fields.get("prompt"), str):
-            problems.append(
-                Problem(path, 0, 1, f"the agent {name!r} must be an object with description and prompt")
-            )
+            problems.append(Problem(path, 0, 1, f"the agent {name!r} must be an object with description and prompt"))
             continue
         named = {**{key: value for key, value in fields.items() if key != "prompt"}, "name": name}
         if found := _Reader(named, "", path, problems).definition(fields["prompt"].strip(), source):

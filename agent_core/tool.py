@@ -87,7 +87,9 @@ class Launcher(Protocol):
 
 @frozen
 class ToolContext:
-    """`report` shows output of a running call to people (never to the model); it may be called often."""
+    """`report` shows output of a running call to people (never to the model); it may be called often. `denied` says
+    whether a rule hides a file from this agent: what a search finds there is left out.
+    """
 
     agent_id: AgentId
     place: Place
@@ -96,6 +98,7 @@ class ToolContext:
     read_files: ReadFiles
     report: Callable[[str], None] = lambda text: None
     launcher: Launcher | None = None
+    denied: Callable[[Path], bool] = lambda path: False
 
 
 class Tool(Protocol):
@@ -119,6 +122,7 @@ class Tool(Protocol):
     def read_only(self) -> bool:
         """True when no call of this tool can change anything."""
         ...
+
     @property
     def concurrent(self) -> bool:
         """True when neighbouring calls may run side by side: they read, or what they start does not share state."""

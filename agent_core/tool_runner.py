@@ -20,7 +20,7 @@ from agent_core.errors import ToolError
 from agent_core.events import FilesChanged, ToolCalled, ToolEnded, ToolOutput
 from agent_core.launching import AgentLauncher
 from agent_core.messages import TextBlock, ToolResultBlock, ToolUseBlock
-from agent_core.permissions.gate import Permitted, permit
+from agent_core.permissions.gate import Permitted, hidden_files, permit
 from agent_core.permissions.types import ToolKind
 from agent_core.tool import Tool, ToolContext, ToolResult
 from agent_core.tool_input import invalid
@@ -113,6 +113,7 @@ class ToolBatch:
             read_files=agent.read_files,
             report=lambda text: agent.record(ToolOutput(call.id, text)),
             launcher=AgentLauncher(agent, engine),
+            denied=hidden_files(agent),
         )
 
 

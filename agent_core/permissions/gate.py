@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -16,8 +17,17 @@ from agent_core.permissions.broker import NOBODY, Settled, is_stop
 from agent_core.permissions.grants import store_rule
 from agent_core.permissions.options import options_for
 from agent_core.permissions.policy import Call, PolicyContext, decide
-from agent_core.permissions.rules import MatchContext
-from agent_core.permissions.types import Allow, Ask, Deny, Destination, OptionKind, PermissionFacts, PermissionRequest
+from agent_core.permissions.rules import Match, MatchContext, match
+from agent_core.permissions.types import (
+    Allow,
+    Ask,
+    Deny,
+    Destination,
+    OptionKind,
+    PermissionFacts,
+    PermissionRequest,
+    PermissionRule,
+)
 from agent_core.tool_input import invalid
 
 if TYPE_CHECKING:
@@ -73,11 +83,29 @@ def policy_context(agent: Agent) -> PolicyContext:
     bases = dict.fromkeys([place.cwd, *roots, project.project.root, project.project.top])
     return PolicyContext(
         mode=agent.mode,
-        rules=(*project.grants.rules, *project.configuration.settings.rules),
+        rules=_rules(agent),
         working_dirs=tuple(root.resolve() for root in roots),
         worktree=place.worktree.resolve() if place.worktree else None,
         matching=MatchContext(tuple(bases), project.home),
     )
+
+
+def hidden_files(agent: Agent) -> Callable[[Path], bool]:
+    """Which files the deny rules of reading hide, for searches that come upon them from a folder above."""
+    rules = [rule for rule in _rules(agent) if rule.behavior == "deny" and rule.tool == "Read" and rule.specifier]
+    if not rules:
+        return lambda path: False
+    matching = policy_context(agent).matching
+
+    def denied(path: Path) -> bool:
+        facts = PermissionFacts(reads=(path,))
+        return any(match(rule, "Read", facts, "", matching) is Match.YES for rule in rules)
+
+    return denied
+
+
+def _rules(agent: Agent) -> tuple[PermissionRule, ...]:
+    return (*agent.project.grants.rules, *agent.project.configuration.settings.rules)
 
 
 async def _recheck(

@@ -54,7 +54,7 @@ class Glob:
             raise ToolError(f"There is no folder {root}. Give another path, or a pattern that starts elsewhere.")
         pattern = compile_glob(rest, anchored=anchored)
         found = await search(Query("files", name_globs([rest])), root, ctx)
-        text = await anyio.to_thread.run_sync(_listing, found, pattern, root, ctx.place, abandon_on_cancel=True)
+        text = await anyio.to_thread.run_sync(_listing, found, pattern, root, ctx, abandon_on_cancel=True)
         return ToolResult.ok(text)
 
 
@@ -68,9 +68,10 @@ def _root(input: Mapping[str, Any], place: Place) -> tuple[Path, str, bool]:
     return resolve(str(base / Path(folder).expanduser()), place), rest or "**", True
 
 
-def _listing(found: Found, pattern: GlobPattern, root: Path, place: Place) -> str:
-    paths = [(name, place.cwd / name) for name in found.names()]
-    fits = [(name, path) for name, path in paths if pattern.matches(path.relative_to(root).as_posix())]
+def _listing(found: Found, pattern: GlobPattern, root: Path, ctx: ToolContext) -> str:
+    paths = [(name, ctx.place.cwd / name) for name in found.names()]
+    matching = [(name, path) for name, path in paths if pattern.matches(path.relative_to(root).as_posix())]
+    fits = [(name, path) for name, path in matching if not ctx.denied(path)]
     if not fits:
         return "No files found."
     newest = sorted(fits, key=lambda pair: (-modified(pair[1]), pair[0]))

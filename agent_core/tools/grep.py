@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from agent_core.errors import ToolError
 from agent_core.permissions.types import PermissionFacts, ToolKind
-from agent_core.tool import Place, ToolContext, ToolResult
+from agent_core.tool import ToolContext, ToolResult
 from agent_core.tools.file_types import FILE_TYPES
 from agent_core.tools.globs import compile_glob, name_globs
 from agent_core.tools.grep_output import Page, show_counts, show_files, show_lines
@@ -84,7 +84,7 @@ class Grep:
         root = resolve(input.get("path", "."), ctx.place)
         query = _query(input)
         found = await search(query, root, ctx)
-        page = _page(input, root, ctx.place)
+        page = _page(input, root, ctx)
         return ToolResult.ok(await anyio.to_thread.run_sync(_show, query, found, page, abandon_on_cancel=True))
 
 
@@ -114,14 +114,15 @@ def _names(input: Mapping[str, Any]) -> tuple[str, ...]:
     return () if glob.startswith("!") else name_globs([glob])
 
 
-def _page(input: Mapping[str, Any], root: Path, place: Place) -> Page:
+def _page(input: Mapping[str, Any], root: Path, ctx: ToolContext) -> Page:
     return Page(
         root=root,
-        cwd=place.cwd,
+        cwd=ctx.place.cwd,
         glob=compile_glob(input["glob"]) if "glob" in input else None,
         limit=int(input.get("head_limit", _HEAD_LIMIT)) or None,
         numbers=bool(input.get("-n", True)),
         context=any(int(input.get(key, 0)) for key in ("-A", "-B", "-C")),
+        denied=ctx.denied,
     )
 
 

@@ -4,7 +4,7 @@ for looking up modification times."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -21,7 +21,8 @@ _RECORD = re.compile(r"([^\0]+)\0(\d+)([:-])(.*)", re.DOTALL)
 
 @frozen
 class Page:
-    """`limit` None: all results, as far as they fit; `context`: lines around matches were asked for."""
+    """`limit` None: all results, as far as they fit; `context`: lines around matches were asked for; `denied`: files
+    that a rule hides from the agent."""
 
     root: Path
     cwd: Path
@@ -29,12 +30,15 @@ class Page:
     limit: int | None
     numbers: bool
     context: bool
+    denied: Callable[[Path], bool]
 
     def wants(self, name: str) -> bool:
         """The glob may be meant from the searched folder or from the working directory."""
+        path = self.cwd / name
+        if self.denied(path):
+            return False
         if self.glob is None:
             return True
-        path = self.cwd / name
         inside = path.relative_to(self.root).as_posix() if path != self.root else path.name
         return self.glob.matches(inside, name)
 

@@ -45,7 +45,10 @@ CLIENTS = {
         {"trusted": False, "apiKey": "from-the-editor"},
         {"ANTHROPIC_API_KEY": ""},
     ),
-    "plain": Client({"workspace": EDITING, "window": {"workDoneProgress": True}}, {"trusted": True}),
+    "plain": Client(
+        {"workspace": EDITING, "window": {"workDoneProgress": True, "showDocument": {"support": True}}},
+        {"trusted": True},
+    ),
 }
 LIVE = {"pending", "running", "waiting"}
 Info = Mapping[str, Any]

@@ -21,8 +21,9 @@ ALLOW, REJECT = {"title": "Allow once"}, {"title": "Reject"}
 
 @pytest.fixture
 async def plain(plain_desk: Desk) -> AsyncIterator[Desk]:
-    """Makes progress tokens and shows messages, as every editor."""
+    """Makes progress tokens and shows messages, as every editor; documents cannot be shown just now."""
     plain_desk.client.on("window/workDoneProgress/create", lambda params: None)
+    plain_desk.client.on("window/showDocument", lambda params: {"success": False})
     yield plain_desk
 
 
@@ -314,3 +315,22 @@ async def test_the_transcript_is_named_where_no_document_can_be_shown(plain: Des
     shown = await desk.client.expect("window/showMessage", lambda params: "transcript" in params["message"])
     assert shown["message"] == f"The transcript of go is in {info['outputFile']}"
     assert "Here is my answer." in Path(info["outputFile"]).read_text()
+
+
+async def test_diffs_and_transcripts_are_shown_where_the_editor_can(plain: Desk):
+    desk, shown = plain, []
+
+    def show(params: Any) -> Any:
+        shown.append((params["uri"], Path(params["uri"].removeprefix("file://")).read_text()))
+        return {"success": True}
+
+    desk.client.on("window/showDocument", show)
+    desk.says(say(use("Write", file_path="new.txt", content="new\n")), say("Here is my answer."))
+    agent = await spawn(desk, isolation="worktree")
+    info = await wait(desk, agent)
+    await command(desk, "review", {"agentId": agent})
+    await command(desk, "transcript", {"agentId": agent})
+    (_, diff), (uri, transcript) = shown
+    assert diff == "--- new.txt\n+++ new.txt\n+new\n"
+    assert (uri, "Here is my answer." in transcript) == (Path(info["outputFile"]).as_uri(), True)
+    assert [m for m in desk.client.received("window/showMessage") if " is in " in m["message"]] == []

@@ -246,7 +246,8 @@ async def test_what_a_misbehaving_model_does_is_told_to_it(desk: Desk):
     desk.client.forbid("agent/permission")
     info = await desk.run()
     assert (info["status"], info.get("error")) == ("completed", None)
-    assert desk.results(1) == [(True, "There is no tool Fly. Yours are: Bash, Edit, Glob, Grep, Read, Write.")]
+    names = ", ".join(tool["name"] for tool in desk.asked(0).json["tools"])
+    assert desk.results(1) == [(True, f"There is no tool Fly. Yours are: {names}.")]
     for number, field in ((2, "file_path"), (3, "command")):
         [(failed, text)] = desk.results(number)
         assert (failed, field in text) == (True, True), text

@@ -26,6 +26,7 @@ class Slot:
     _slots: Slots
     _held: bool = False
     _lent: int = 0
+    _returning: anyio.Lock = field(factory=anyio.Lock)
 
     @asynccontextmanager
     async def lent(self) -> AsyncIterator[None]:
@@ -36,7 +37,15 @@ class Slot:
         finally:
             self._lent -= 1
             if self._lent == 0:
+                await self._take_back()
+
+    async def _take_back(self) -> None:
+        """Once, however many ended together; and not for a run that has lent it again meanwhile."""
+        async with self._returning:
+            if self._lent == 0 and not self._held:
                 await self.take(lambda place: None, first=True)
+                if self._lent:
+                    self.give()
 
     async def take(self, moved: Callable[[int], None], *, first: bool = False) -> None:
         await self._slots.acquire(moved, first=first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from agent_core.slots import Slots
+from agent_core.slots import Slot, Slots
 
 pytestmark = pytest.mark.anyio
 
@@ -76,3 +76,42 @@ async def test_the_limit_counts_when_the_next_one_starts() -> None:
         await anyio.wait_all_tasks_blocked()
         assert order == ["a", "b"]
         group.cancel_scope.cancel()
+
+
+async def test_a_slot_that_is_lent_again_while_it_comes_back_is_neither_lost_nor_held_twice() -> None:
+    """Two Agent calls of one message: the first has ended and waits for the slot, only then the second begins."""
+    slots = Slots(lambda: 1)
+    second, other, done = anyio.Event(), anyio.Event(), []
+
+    async def lend(slot: Slot, until: anyio.Event, name: str) -> None:
+        async with slot.lent():
+            await until.wait()
+        done.append(name)
+
+    async def parent() -> None:
+        async with slots.hold(lambda place: None) as slot, anyio.create_task_group() as calls:
+            first = anyio.Event()
+            calls.start_soon(lend, slot, first, "first")
+            await anyio.wait_all_tasks_blocked()
+            first.set()
+            await anyio.wait_all_tasks_blocked()
+            calls.start_soon(lend, slot, second, "second")
+
+    async def stranger() -> None:
+        async with slots.hold(lambda place: None):
+            await other.wait()
+
+    with anyio.fail_after(2):
+        async with anyio.create_task_group() as group:
+            group.start_soon(parent)
+            group.start_soon(stranger)
+            await anyio.wait_all_tasks_blocked()
+            other.set()
+            await anyio.wait_all_tasks_blocked()
+            second.set()
+        assert sorted(done) == ["first", "second"]
+        async with slots.hold(lambda place: None), anyio.create_task_group() as group:
+            group.start_soon(stranger)
+            await anyio.wait_all_tasks_blocked()
+            assert slots.queued == 1
+            group.cancel_scope.cancel()

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from agent_core.errors import FatalModelError, MissingCredentials, RetryableModelError
 from agent_core.events import Retrying
@@ -65,11 +65,13 @@ def credentials(env: Mapping[str, str], *, api_key: str | None, base_url: str | 
 
 @define
 class MessagesApi:
-    """ModelClient over the SDK. One HTTP client for all agents; made at the first request, closed by `aclose`."""
+    """ModelClient over the SDK. One HTTP client for all agents, and another after a change of credentials; closed by
+    `aclose`."""
 
     _credentials: Callable[[], Credentials]
     _client: AsyncAnthropic | None = None
     _used: Credentials | None = None
+    _replaced: list[AsyncAnthropic] = field(factory=list)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Mapping[str, Any], None]:
         import anthropic
@@ -80,7 +82,7 @@ class MessagesApi:
                 async for event in anthropic.AsyncStream.raw_events(response.http_response):
                     if event.event is None or event.event == "ping" or not event.data:
                         continue
-                    data = event.json()
+                    data = _parsed(event)
                     if event.event == "error":
                         raise _mid_stream(data)
                     yield data
@@ -94,9 +96,10 @@ class MessagesApi:
             raise FatalModelError(f"the request could not be made: {error}") from error
 
     async def aclose(self) -> None:
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        for client in (*self._replaced, self._client):
+            if client is not None:
+                await client.close()
+        self._client = None
 
     def _open(self) -> AsyncAnthropic:
         import httpx2
@@ -104,6 +107,8 @@ class MessagesApi:
 
         found = self._credentials()
         if self._client is None or found != self._used:
+            if self._client is not None:
+                self._replaced.append(self._client)  # others may still be reading from it
             self._used = found
             self._client = AsyncAnthropic(
                 api_key=found.api_key,
@@ -173,6 +178,13 @@ def _from_status(error: Any) -> RetryableModelError | FatalModelError:
     if status in (401, 403):
         text += "; check ANTHROPIC_API_KEY (or the key set in the editor)"
     return FatalModelError(text)
+
+
+def _parsed(event: Any) -> Any:
+    try:
+        return event.json()
+    except ValueError as error:
+        raise RetryableModelError(f"the model service's answer is damaged: {error}") from error
 
 
 def _mid_stream(data: Any) -> RetryableModelError | FatalModelError:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attrs import evolve
 
-from agent_core.events import AgentInfo, Ended, Started, StatusChanged, UsageReported
+from agent_core.events import AgentInfo, Ended, Started, StatusChanged, ToolCalled, UsageReported
 from agent_core.task import TaskStatus
 from agent_core.transcript.codec import BadRecord, decode
 
@@ -41,21 +41,28 @@ def read_info(path: Path) -> AgentInfo | None:
 
 
 def _latest(info: AgentInfo, lines: list[bytes], alive: bool) -> AgentInfo:
-    """The worktree is told near the start, so that the work of a run that was killed can still be reviewed."""
-    usage, worktree, under_way = None, None, False
-    for body in _bodies(lines):
-        if isinstance(body, Ended) and not under_way:
-            return body.info
-        under_way = True
-        if isinstance(body, Ended):  # of an earlier run
-            info = body.info
+    """As the fold over all of it would have it (`state.apply`). The worktree is told near the start, so that the work
+    of a run that was killed can still be reviewed."""
+    usage, worktree, tool = None, None, None
+    for number, body in enumerate(_bodies(lines)):
+        if isinstance(body, Ended):
+            if number == 0:
+                return body.info
+            info = evolve(body.info, stop_reason=None, ended_at=None, result=None, error=None)
             break
         if isinstance(body, UsageReported):
             usage = usage or body.usage
         elif isinstance(body, StatusChanged):
             worktree = worktree or body.worktree
-    status = TaskStatus.RUNNING if alive else TaskStatus.INTERRUPTED
-    return evolve(info, status=status, usage=usage or info.usage, worktree=worktree or info.worktree)
+        elif isinstance(body, ToolCalled):
+            tool = tool or body.name
+    return evolve(
+        info,
+        status=TaskStatus.RUNNING if alive else TaskStatus.INTERRUPTED,
+        usage=usage or info.usage,
+        worktree=worktree or info.worktree,
+        last_tool=tool or info.last_tool,
+    )
 
 
 def _bodies(lines: list[bytes]) -> Iterator[object]:

@@ -37,7 +37,7 @@ from agent_core.restoring import Restored
 from agent_core.review import Review
 from agent_core.reviews import Reviews, Round, Subject
 from agent_core.slots import Slots
-from agent_core.spawning import SpawnRequest, check_cwd, prepare_main, prepare_root
+from agent_core.spawning import SpawnRequest, check_cwd, prepare_main, prepare_root, refuse_denied
 from agent_core.subagents import run
 from agent_core.task import TERMINAL
 from agent_core.transcript.index import find_transcript, read_index
@@ -74,6 +74,7 @@ class Runtime:
     _projects: dict[Path, ProjectState] = field(factory=dict)
     _agents: dict[str, Agent] = field(factory=dict)
     _main: dict[Path, Agent] = field(factory=dict)
+    _main_lock: anyio.Lock = field(factory=anyio.Lock)
     _watchers: list[Callable[[EventLog], None]] = field(factory=list)
     _base_url: str | None = None
 
@@ -101,7 +102,8 @@ class Runtime:
         """To a running agent at its next turn; to one that ended as its next run."""
         agent = await self._main_agent() if to == MAIN else self._live(to)
         if agent.idle.is_set():
-            self.credentials()
+            await self._check_again(agent)
+        if agent.idle.is_set():
             self._start(agent, message)
         else:
             agent.tell(message)
@@ -255,6 +257,13 @@ class Runtime:
         agent.idle = anyio.Event()
         self._group.start_soon(run, agent, self.engine, user_message(TextBlock(text)))
 
+    async def _check_again(self, agent: Agent) -> None:
+        """What the first run was checked for, as the settings are now. The main thread is nobody's sub-agent."""
+        await self.project(agent.project.project.root)
+        if agent not in self._main.values():
+            refuse_denied(agent.project, agent.definition.name)
+        self.credentials()
+
     def _live(self, agent_id: str) -> Agent:
         named = [agent for agent in self._agents.values() if agent.log.state.info.name == agent_id]
         agent = self._agents.get(agent_id) or (named[-1] if named else None)
@@ -264,13 +273,14 @@ class Runtime:
 
     async def _main_agent(self) -> Agent:
         folder = self.folders[0]
-        if folder not in self._main:
-            project = await self.project(folder)
-            self.credentials()  # before anything is registered: a refusal leaves nothing behind
-            request = SpawnRequest(prompt="", cwd=folder, description="Main thread")
-            agent = await prepare_main(self.engine, project, request)
-            self._main[folder] = agent
-            self._register(agent)
+        async with self._main_lock:
+            if folder not in self._main:
+                project = await self.project(folder)
+                self.credentials()  # before anything is registered: a refusal leaves nothing behind
+                request = SpawnRequest(prompt="", cwd=folder, description="Main thread")
+                agent = await prepare_main(self.engine, project, request)
+                self._main[folder] = agent
+                self._register(agent)
         return self._main[folder]
 
     async def _subject(self, agent_id: str) -> Subject:

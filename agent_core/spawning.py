@@ -68,13 +68,15 @@ def build(
     isolation: Isolation,
     mode: PermissionMode,
     parent: Agent | None = None,
+    model: str | None = None,
 ) -> Agent:
-    """Register: the log's first event is the agent's `Started`."""
+    """Register: the log's first event is the agent's `Started`. `model` is an exact id, where it is settled already."""
     settings = project.configuration.settings
     depth = parent.depth + 1 if parent else 0
     pool = assemble(definition, _tools(project, depth), settings.rules)
     above = parent.model if parent else exact_id(settings.model, engine.env)
-    model = resolve_model(env=engine.env, call=request.model, definition=definition.model, parent=above)
+    if model is None:
+        model = resolve_model(env=engine.env, call=request.model, definition=definition.model, parent=above)
     agent_id = new_agent_id()
     files = project.files_of(agent_id)
     log = EventLog(agent_id, engine.clock, lambda event: engine.writer.put(log, files, event))
@@ -114,24 +116,29 @@ async def prepare_main(engine: Engine, project: ProjectState, request: SpawnRequ
     isolation = request.isolation or definition.isolation or "none"
     if isolation == "worktree":
         await require_commit(engine.git, request.cwd)
-    model = request.model or settings.model
     mode = _person_mode(engine, asked or PermissionMode.DEFAULT)
-    return build(engine, project, definition, evolve(request, model=model), isolation, mode)
+    model = exact_id(request.model or settings.model, engine.env)  # MD-1 speaks of sub-agents
+    return build(engine, project, definition, request, isolation, mode, model=model)
 
 
 def select(project: ProjectState, name: str) -> AgentDefinition:
-    """SEL-3 and SEL-5: the one place where a definition is chosen, so that a deny rule cannot be passed by (B11)."""
+    """SEL-3: the definition of that name, when no rule denies it."""
+    refuse_denied(project, name)
     known = project.configuration.definitions
     definition = known.get(name)
-    for rule in project.configuration.settings.rules:
-        if rule.tool == "Agent" and rule.behavior == "deny" and rule.specifier in (None, name):
-            raise AgentDenied(f"the agent {name!r} is denied by the rule {rule.text} in {rule.source}")
     if definition is None:
         names = [each.name for each in known.active]
         nearest = difflib.get_close_matches(name, names, 1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise UnknownAgentType(f"there is no agent type {name!r}{hint} Known are: {', '.join(names)}")
     return definition
+
+
+def refuse_denied(project: ProjectState, name: str) -> None:
+    """SEL-5: the one check for every way to start an agent, a further run included, so that none passes it by (B11)."""
+    for rule in project.configuration.settings.rules:
+        if rule.tool == "Agent" and rule.behavior == "deny" and rule.specifier in (None, name):
+            raise AgentDenied(f"the agent {name!r} is denied by the rule {rule.text} in {rule.source}")
 
 
 def select_for(parent: Agent, name: str) -> AgentDefinition:

@@ -128,7 +128,8 @@ async def test_two_asks_at_once_wait_until_both_are_answered(shop: Shop, tmp_pat
     calls = [use("Read", file_path=str(tmp_path / name)) for name in ("a", "b")]
     shop.says(say(*calls), say("done"))
     started = await shop.spawn()
-    first, second = await person.request(0), await person.request(1)
+    requests = [await person.request(0), await person.request(1)]
+    first, second = sorted(requests, key=lambda request: request.tool_use_id)
     assert (await shop.runtime.info(started.id)).pending_permissions == 2
     assert shop.runtime.answer(first.id, PermissionAnswer("allowOnce")) is None
     await shop.event(started, ToolEnded)

@@ -160,6 +160,26 @@ async def test_the_model_forced_on_sub_agents_is_not_forced_on_the_main_thread(t
         assert (main.model, child.model) == ("claude-opus-5-5", "claude-haiku-5-5")
 
 
+@pytest.mark.parametrize("to", [MAIN, "helper"])
+async def test_two_messages_at_the_same_moment_go_to_one_run(shop: Shop, to: str) -> None:
+    shop.says(say("one"), say("two"), say("three"), say("four"))
+    if to != MAIN:
+        await shop.run(name=to)
+    answers: list[str] = []
+
+    async def send(message: str) -> None:
+        answers.append((await shop.runtime.send(to, message)).id)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(send, "first")
+        group.start_soon(send, "second")
+    [agent_id] = set(answers)
+    info = await shop.ended(await shop.runtime.info(agent_id))
+    said = "\n".join(text for number in range(len(shop.model.requests())) for text in shop.told(number))
+    assert ("first" in said, "second" in said, len(shop.of(info, Ended))) == (True, True, 1 if to == MAIN else 2)
+    assert [each.id for each in await shop.runtime.list()] == [agent_id]
+
+
 # Refusals
 
 

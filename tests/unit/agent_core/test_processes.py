@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,8 @@ import pytest
 
 from agent_core.ports import ProcessResult
 from agent_core.processes import LocalProcesses, ShortenedOutput, child_environment
+
+LeftBehind = Callable[[], list[psutil.Process]]
 
 pytestmark = pytest.mark.anyio
 
@@ -119,12 +122,12 @@ async def test_e5_cancelling_takes_effect_at_once(tmp_path: Path) -> None:
     assert [alive(pid) for pid in pids(tmp_path)] == [False]
 
 
-async def test_cancelled_before_the_start(tmp_path: Path) -> None:
+async def test_cancelled_before_the_start(tmp_path: Path, left_behind: LeftBehind) -> None:
     with anyio.CancelScope() as scope:
         scope.cancel()
         await bash("touch started; sleep 60", tmp_path)
     assert scope.cancelled_caught
-    assert psutil.Process().children(recursive=True) == []
+    assert left_behind() == []
 
 
 async def test_a_background_process_neither_holds_up_the_call_nor_survives_it(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from tests.editors.nvim_screen import Screen
 
 PLUGIN = Path(__file__).parents[2] / "editors" / "nvim"
 NVIM = Path(sys.executable).parent / "nvim"
-VERSION = "NVIM v0.11.4"
+SIZE = (100, 30)
 PICTURES = os.environ.get("AGENT_LS_PICTURES")
 """A folder into which `picture` writes screens, to be looked at."""
 
@@ -79,13 +79,42 @@ class Editor:
     screen_now: Screen = field(factory=Screen)
 
     @classmethod
-    def start(cls, env: Mapping[str, str], cwd: Path, size: tuple[int, int] = (100, 30), *files: str) -> Editor:
+    def start(
+        cls,
+        env: Mapping[str, str],
+        cwd: Path,
+        size: tuple[int, int] = SIZE,
+        *files: str,
+        before: tuple[str, ...] = (),
+    ) -> Editor:
         variables = [f"{name}={value}" for name, value in env.items()]
-        options = ["--embed", "--headless", "--clean", "-n", "--cmd", f"set rtp^={PLUGIN}"]
-        nvim = pynvim.attach("child", argv=["env", "-i", "-C", str(cwd), *variables, str(NVIM), *options, *files])
-        editor = cls(nvim)
+        commands = [part for command in (f"set rtp^={PLUGIN}", *before) for part in ("--cmd", command)]
+        nvim_command = [str(NVIM), "--embed", "--headless", "--clean", "-n", *commands, *files]
+        nvim = pynvim.attach("child", argv=["env", "-i", "-C", str(cwd), *variables, *nvim_command])
         nvim.ui_attach(*size, rgb=True, ext_linegrid=True)
-        return editor
+        return cls(nvim)
+
+    def reset(self, cwd: Path) -> None:
+        """As if just started in that folder, but for the server."""
+        self.nvim.input("<C-\\><C-n>")
+        self.nvim.ui_try_resize(*SIZE)
+        for command in ("tabonly!", "only!", "%bwipeout!", "messages clear", f"cd {cwd}"):
+            self.nvim.command(f"silent! {command}")
+        self.lua("require('agent_ls').setup()")
+
+    def stop_all(self) -> None:
+        """Ends what still runs."""
+        self.lua("""
+            local agents, client = require("agent_ls.agents"), require("agent_ls.client")
+            if not client.running() then return end
+            for _, info in ipairs(agents.all(agents.is_live)) do
+                client.request("stop", { agentId = info.id }, function() end, function() end)
+            end
+            vim.wait(10000, function() return #agents.all(agents.is_live) == 0 end, 20)
+        """)
+
+    def resize(self, width: int, height: int) -> None:
+        self.nvim.ui_try_resize(width, height)
 
     # In
 
@@ -183,7 +212,6 @@ class Editor:
         return str(self.lua("return require('agent_ls').statusline()"))
 
     def quit(self) -> None:
-        self.nvim.ui_detach()
         with contextlib.suppress(OSError, EOFError):  # the answer is the end of the process
             self.nvim.command("qall!")
         self.nvim.close()

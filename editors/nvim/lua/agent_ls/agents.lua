@@ -13,6 +13,7 @@ local api = vim.api
 ---@field tools table<string, string> titles of its calls under way, by id
 ---@field order string[] ids of these, oldest first
 ---@field queue? number its place in the queue
+---@field number number in the order in which we learned of them
 
 ---@type table<string, agent_ls.Agent>
 local agents = {}
@@ -63,7 +64,7 @@ local function newest_first(one, other)
   if one.info.startedAt ~= other.info.startedAt then
     return one.info.startedAt > other.info.startedAt
   end
-  return one.info.id < other.info.id
+  return one.number > other.number
 end
 
 --- Roots, newest first, each with its descendants below it, in the order of their start.
@@ -147,7 +148,7 @@ end
 local function record(info)
   local agent = agents[info.id]
   if not agent then
-    agent = { info = info, asks = {}, tools = {}, order = {} }
+    agent = { info = info, asks = {}, tools = {}, order = {}, number = vim.tbl_count(agents) + 1 }
     agents[info.id] = agent
   end
   agent.info = info
@@ -183,8 +184,8 @@ local function reload(info, paths)
   end
   for _, each in ipairs(paths) do
     local path = vim.startswith(each.path, "/") and each.path or vim.fs.joinpath(info.cwd, each.path)
-    local buf = vim.fn.bufnr("^" .. vim.fn.fnameescape(path) .. "$")
-    if buf ~= -1 and api.nvim_buf_is_loaded(buf) and not vim.bo[buf].modified and each.status ~= "deleted" then
+    local buf = ui.buffer_of_file(path)
+    if buf and not vim.bo[buf].modified and each.status ~= "deleted" then
       vim.cmd("silent! checktime " .. buf)
     end
   end
@@ -263,8 +264,8 @@ end
 ---@param done? fun()
 function M.refresh(done)
   client.request("list", {}, function(result)
-    for _, info in ipairs(result.agents) do
-      record(info)
+    for index = #result.agents, 1, -1 do
+      record(result.agents[index])
     end
     M.changed()
     if done then
@@ -630,7 +631,7 @@ function M.open()
   end
   local buf = view.buf
   if not buf or not api.nvim_buf_is_valid(buf) then
-    buf = ui.scratch("agent-ls://agents")
+    buf = ui.scratch("agents://list")
     view.buf = buf
     map_keys(buf)
     api.nvim_create_autocmd("BufWipeout", { buffer = buf, once = true, callback = close })

@@ -94,7 +94,7 @@ function M.open(info)
       return api.nvim_set_current_win(win)
     end
   end
-  local buf = ui.scratch(("agent-ls://log/%s/%s"):format(info.id:sub(1, 8), info.agentType))
+  local buf = ui.scratch("agents://log of " .. ui.visible(agents.title(info)))
   logs[info.id] = { buf = buf, lines = {}, partial = "", asked = false, again = false }
   pcall(vim.treesitter.start, buf, "markdown")
   vim.keymap.set("n", "q", ui.close_window, { buffer = buf, nowait = true, desc = "Close the log" })

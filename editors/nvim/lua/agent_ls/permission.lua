@@ -378,7 +378,7 @@ function show(ask)
   if not body or not answers then
     hide()
     view.back = api.nvim_get_current_win()
-    body, answers = ui.scratch("agent-ls://question"), ui.scratch("agent-ls://answers")
+    body, answers = ui.scratch("agents://question"), ui.scratch("agents://answers")
     map_keys(body)
     api.nvim_create_autocmd("BufWipeout", {
       buffer = body,

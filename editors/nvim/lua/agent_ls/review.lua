@@ -51,8 +51,8 @@ local function current_lines(file)
   if file.oldPath and vim.fn.filereadable(path) ~= 1 then
     source = path:sub(1, #path - #file.path) .. file.oldPath
   end
-  local buf = vim.fn.bufnr("^" .. vim.fn.fnameescape(source) .. "$")
-  if buf ~= -1 and api.nvim_buf_is_loaded(buf) then
+  local buf = ui.buffer_of_file(source)
+  if buf then
     local where = vim.bo[buf].modified and "your buffer, not saved" or "your buffer"
     return vim.tbl_map(without_cr, api.nvim_buf_get_lines(buf, 0, -1, false)), where
   end
@@ -412,10 +412,14 @@ local function refresh(view)
   end)
 end
 
-local function hunks_of(applied)
+--- How many of the hunks named were open until now: the server also names those that were there already.
+local function newly(view, answered)
   local number = 0
-  for _, file in ipairs(applied) do
-    number = number + #file.hunks
+  for _, file in ipairs(answered) do
+    local before = file_named(view, file.path)
+    for _, hunk in ipairs(before and open_hunks(before) or {}) do
+      number = number + (vim.list_contains(file.hunks, hunk.id) and 1 or 0)
+    end
   end
   return number
 end
@@ -492,7 +496,7 @@ local function accept(view, files, hunk)
     if result.failureReason then
       return say(view, result.failureReason)
     end
-    local done = hunks_of(result.applied)
+    local done = newly(view, result.applied)
     say(view, ("Accepted %s, %d left."):format(ui.plural(done, "change"), result.remaining), result.conflicts)
   end)
 end
@@ -512,7 +516,7 @@ local function reject(view, files, hunk)
   end, files)
   change(view, "discard", chosen, function(result)
     local back = client.offers("restore") and " gu brings back." or ""
-    say(view, ("Rejected %s.%s"):format(ui.plural(hunks_of(result.discarded), "change"), back))
+    say(view, ("Rejected %s.%s"):format(ui.plural(newly(view, result.discarded), "change"), back))
   end)
 end
 
@@ -579,7 +583,7 @@ local function popup(lines, title)
   for _, line in ipairs(lines) do
     vim.list_extend(wrapped, ui.wrap(line, width, "      "))
   end
-  local buf = ui.scratch("agent-ls://text")
+  local buf = ui.scratch("agents://text")
   ui.set_lines(buf, wrapped)
   local height = math.min(#wrapped, vim.o.lines - 5)
   api.nvim_open_win(buf, true, {
@@ -740,12 +744,12 @@ end
 --- A tab of its own, whatever windows there are: a lone terminal or float is as good as any (D5).
 local function build(info, review)
   local back = api.nvim_get_current_tabpage()
-  local short = info.id:sub(1, 8)
+  local name = ui.visible(info.name or agents.title(info))
   local view = { info = info, review = review, rows = {}, undo = {}, busy = false, back = back }
   view.bufs = {
-    list = ui.scratch(("agent-ls://review/%s"):format(short)),
-    left = ui.scratch(("agent-ls://now/%s"):format(short)),
-    right = ui.scratch(("agent-ls://proposed/%s"):format(short)),
+    list = ui.scratch("agents://review of " .. name),
+    left = ui.scratch("agents://now, " .. name),
+    right = ui.scratch("agents://proposed, " .. name),
   }
   vim.cmd("tabnew")
   local empty = api.nvim_get_current_buf()

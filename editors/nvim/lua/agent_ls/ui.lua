@@ -39,7 +39,7 @@ local toast ---@type integer?
 local function show_toast(text, level)
   local width = math.max(math.min(60, vim.o.columns - 4), 10)
   local lines = M.wrap(text, width)
-  local buf = M.scratch("agent-ls://message")
+  local buf = M.scratch("agents://message")
   M.set_lines(buf, lines)
   if toast and api.nvim_win_is_valid(toast) then
     api.nvim_win_close(toast, true)
@@ -258,6 +258,25 @@ end
 
 -- Buffers
 
+--- The buffer with exactly this name; `bufnr()` takes names for patterns.
+function M.buffer_named(name)
+  return vim.iter(api.nvim_list_bufs()):find(function(buf)
+    return api.nvim_buf_get_name(buf) == name
+  end)
+end
+
+--- The loaded buffer of a file, by its path or what a link leads to.
+function M.buffer_of_file(path)
+  local real = vim.uv.fs_realpath(path)
+  return vim.iter(api.nvim_list_bufs()):find(function(buf)
+    local name = api.nvim_buf_get_name(buf)
+    if not api.nvim_buf_is_loaded(buf) or name == "" or vim.bo[buf].buftype ~= "" then
+      return false
+    end
+    return name == path or real ~= nil and vim.uv.fs_realpath(name) == real
+  end)
+end
+
 --- A buffer that is no file: `:w` has nowhere to write, nothing is swapped, and nobody can type in it.
 ---@param name string shown as its name; made unique
 function M.scratch(name)
@@ -268,7 +287,7 @@ function M.scratch(name)
   vim.bo[buf].modifiable = false
   vim.bo[buf].bufhidden = "wipe"
   local unique, number = name, 1
-  while vim.fn.bufnr("^" .. vim.fn.fnameescape(unique) .. "$") ~= -1 do
+  while M.buffer_named(unique) do
     number = number + 1
     unique = ("%s (%d)"):format(name, number)
   end

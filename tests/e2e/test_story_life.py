@@ -124,7 +124,9 @@ async def test_k2_nothing_of_ours_outlives_an_editor_that_was_killed_and_nothing
     children = await pids(Path(written[0]["path"]).parent)
     assert [alive(pid) for pid in (editor.server, *children)] == [True] * 3
     editor.process.kill()
-    await until(lambda: not any(alive(pid) for pid in (editor.server, *children)), 3)
+    await until(lambda: not any(alive(pid) for pid in children), 3)
+    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # the server still settles the worktree with git
+    await until(lambda: not alive(editor.server), 3 * busy)
     assert "Traceback" not in editor.stderr.read_text()
 
     sent = durable(editor.progress())

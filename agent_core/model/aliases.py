@@ -24,13 +24,17 @@ def resolve_model(
 
 
 def exact_id(name: str, env: Mapping[str, str], parent: str = "") -> str:
-    """An alias to its id. One of the parent's own family gives the parent's exact id (MD-6)."""
+    """An alias to its id. One of the parent's own family gives the parent's exact id (MD-6).
+
+    `[1m]` stays: it is no part of what is sent, but says how long a context is.
+    """
     family, long = name.removesuffix("[1m]"), name.endswith("[1m]")
     if family not in ALIASES:
         return name
     if family in parent and not long:
         return parent
-    return env.get(f"ANTHROPIC_DEFAULT_{family.upper()}_MODEL") or ALIASES[family]
+    found = env.get(f"ANTHROPIC_DEFAULT_{family.upper()}_MODEL") or ALIASES[family]
+    return f"{found}[1m]" if long and not found.endswith("[1m]") else found
 
 
 def context_limit(name: str) -> int:

@@ -26,7 +26,9 @@ PARENT = "claude-sonnet-4-5-20250929"
         ({"CLAUDE_CODE_SUBAGENT_MODEL": ""}, None, "opus", ALIASES["opus"]),
         ({}, "sonnet", None, PARENT),
         ({"ANTHROPIC_DEFAULT_OPUS_MODEL": "my-opus"}, "opus", None, "my-opus"),
-        ({}, "sonnet[1m]", None, ALIASES["sonnet"]),
+        ({}, "sonnet[1m]", None, f"{ALIASES['sonnet']}[1m]"),
+        ({"ANTHROPIC_DEFAULT_OPUS_MODEL": "my-opus"}, "opus[1m]", None, "my-opus[1m]"),
+        ({"ANTHROPIC_DEFAULT_OPUS_MODEL": "my-opus[1m]"}, "opus[1m]", None, "my-opus[1m]"),
     ],
 )
 def test_order(env: dict[str, str], call: str | None, definition: str | None, model: str) -> None:

@@ -1,11 +1,23 @@
-"""What every test may use."""
+"""What every test may use, and how many examples the property tests take.
+
+The same examples every time by default; AGENT_LS_SOAK=1 takes many more, and new ones.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile(
+    "normal", max_examples=50, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW
+)
+settings.register_profile("soak", max_examples=5000, deadline=None, print_blob=True, suppress_health_check=SLOW)
+settings.load_profile("soak" if os.environ.get("AGENT_LS_SOAK") == "1" else "normal")
 
 
 @pytest.fixture

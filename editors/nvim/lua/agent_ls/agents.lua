@@ -649,7 +649,15 @@ function M.open()
   vim.wo[win][0].winfixheight = true
   vim.wo[win][0].winbar = KEYS
   draw()
-  M.refresh()
+  M.refresh(function()
+    draw()
+    local first = vim.iter(ipairs(view.rows)):find(function(_, line)
+      return line.id ~= nil
+    end)
+    if first and view.rows[1] and api.nvim_win_is_valid(win) and api.nvim_win_get_cursor(win)[1] == 1 then
+      api.nvim_win_set_cursor(win, { first, 0 })
+    end
+  end)
 end
 
 --- Ends a run. Its processes are gone when the server answers.

@@ -140,21 +140,28 @@ end
 
 -- The window
 
-local function option_lines(ask, width)
-  local lines = {}
+--- The answers with their keys. Where room is short each takes one line, and their whole text stands in the body.
+---@return string[] lines, string[] shortened
+local function option_lines(ask, width, room)
+  local wrapped, short, shortened = {}, {}, {}
   for index, option in ipairs(ask.params.options) do
-    for number, text in ipairs(ui.wrap(ui.visible(option.label), width - 5)) do
-      table.insert(lines, (number == 1 and (" %d  "):format(index) or "    ") .. text)
+    local key = (" %d  "):format(index)
+    local label = ui.visible(option.label)
+    for number, text in ipairs(ui.wrap(label, width - 5)) do
+      table.insert(wrapped, (number == 1 and key or "    ") .. text)
+    end
+    local line = ui.shorten(label, width - 5)
+    table.insert(short, key .. line)
+    if line ~= label then
+      table.insert(shortened, key .. label)
     end
   end
   local has_reject = vim.iter(ask.params.options):any(function(option)
     return option.kind == "rejectOnce"
   end)
-  table.insert(
-    lines,
-    (has_reject and " r  Reject and say why" or "") .. (has_reject and "   " or " ") .. "q  Decide later"
-  )
-  return lines
+  local last = (has_reject and " r  Reject and say why   " or " ") .. "q  Decide later"
+  local fits = #wrapped + 1 <= room
+  return vim.list_extend(fits and wrapped or short, { last }), fits and {} or shortened
 end
 
 local function add_wrapped(lines, text, width, indent)
@@ -201,7 +208,7 @@ local function detail_lines(params, width)
   return lines, diff_from
 end
 
-local function body_lines(ask, width)
+local function body_lines(ask, width, shortened)
   local params = ask.params
   local lines = {}
   add_wrapped(lines, who(params.agent), width, "  ")
@@ -218,7 +225,15 @@ local function body_lines(ask, width)
   local detail, diff_from = detail_lines(params, width)
   local offset = #lines
   vim.list_extend(lines, detail)
-  return lines, { title_end = title_end, reason_end = reason_end, diff_from = diff_from and diff_from + offset }
+  local diff_end = #lines
+  if #shortened > 0 then
+    vim.list_extend(lines, { "", "The answers in full:" })
+    for _, text in ipairs(shortened) do
+      add_wrapped(lines, text, width, "    ")
+    end
+  end
+  local first = diff_from and diff_from + offset
+  return lines, { title_end = title_end, reason_end = reason_end, diff_from = first, diff_end = diff_end }
 end
 
 local function colour_of(line)
@@ -241,7 +256,7 @@ local function paint(buf, lines, parts)
       group = "AgentLsTitle"
     elseif index <= parts.reason_end then
       group = "AgentLsDim"
-    elseif parts.diff_from and index >= parts.diff_from then
+    elseif parts.diff_from and index >= parts.diff_from and index <= parts.diff_end then
       group = colour_of(line)
     end
     if group then
@@ -319,9 +334,9 @@ end
 
 local function layout(ask)
   local width = math.max(math.min(100, vim.o.columns - 4), 20)
-  local answers = option_lines(ask, width)
   local room = vim.o.lines - vim.o.cmdheight - 1
-  local body, parts = body_lines(ask, width)
+  local answers, shortened = option_lines(ask, width, math.floor(room * 0.4))
+  local body, parts = body_lines(ask, width, shortened)
   local answers_height = math.min(#answers, math.max(room - 7, 3))
   local height = math.max(math.min(#body, room - answers_height - 4), 2)
   local total = height + answers_height + 4
@@ -426,6 +441,7 @@ function M.open(agent_id)
   if not wanted then
     return ui.note("No agent asks for anything")
   end
+  api.nvim_echo({ { "" } }, false, {})
   show(wanted)
   api.nvim_set_current_win(view.body)
 end

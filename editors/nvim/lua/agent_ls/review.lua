@@ -31,6 +31,8 @@ local namespace = api.nvim_create_namespace("agent_ls_review")
 ---@field undo string[] recovery refs, the newest last
 ---@field busy boolean
 ---@field notice? string
+---@field follow fun() shows what the cursor of the list is on
+---@field back integer the tab to go back to
 
 ---@type table<string, agent_ls.ReviewView>
 local views = {}
@@ -219,6 +221,14 @@ local function same_row(one, other)
     and (one.hunk and one.hunk.id) == (other.hunk and other.hunk.id)
 end
 
+--- As high as its rows, with room left for the texts below; one line is the winbar.
+local function fit_list(view)
+  local wanted = math.min(#view.rows + 1, math.floor(vim.o.lines * 0.4))
+  if api.nvim_win_get_height(view.list) ~= wanted then
+    api.nvim_win_set_height(view.list, math.max(wanted, 4))
+  end
+end
+
 local function draw_list(view)
   local width = api.nvim_win_get_width(view.list)
   local row = api.nvim_win_get_cursor(view.list)[1]
@@ -237,6 +247,7 @@ local function draw_list(view)
     end
   end
   vim.wo[view.list][0].winbar = keys(view)
+  fit_list(view)
   for index, each in ipairs(view.rows) do
     if at and same_row(at, each) then
       return api.nvim_win_set_cursor(view.list, { index, 0 })
@@ -432,10 +443,30 @@ local function say(view, text, conflicts)
   ui.note(text, #(conflicts or {}) > 0 and vim.log.levels.WARN or nil)
 end
 
+local function open_row(view, from)
+  for index = from, #view.rows do
+    local row = view.rows[index]
+    if row.hunk and can_apply(row.file, row.hunk) then
+      return index
+    end
+  end
+end
+
+--- Draws the review anew. From a change that is decided now the cursor goes on to the next open one.
 local function finish(view)
+  local before = api.nvim_win_get_cursor(view.list)[1]
+  local was_open = view.rows[before] and view.rows[before].hunk and view.rows[before].hunk.state == "open"
   fetch(view, function()
     view.busy = false
+    local stayed = api.nvim_win_get_cursor(view.list)[1] == before
     draw(view)
+    local now = api.nvim_win_get_cursor(view.list)[1]
+    local hunk = view.rows[now] and view.rows[now].hunk
+    local next_row = open_row(view, now) or open_row(view, 1)
+    if stayed and was_open and hunk and hunk.state ~= "open" and next_row then
+      api.nvim_win_set_cursor(view.list, { next_row, 0 })
+      view.follow()
+    end
   end)
 end
 
@@ -707,9 +738,7 @@ end
 local function watch(view)
   api.nvim_create_autocmd("CursorMoved", {
     buffer = view.bufs.list,
-    callback = function()
-      follow_cursor(view)
-    end,
+    callback = view.follow,
   })
   -- Whatever was typed, undone or written meanwhile: the review is made against it.
   local id = api.nvim_create_autocmd("TabEnter", {
@@ -736,11 +765,6 @@ local function watch(view)
   end
 end
 
-local function list_height(view)
-  local rows = #build_rows(view, vim.o.columns)
-  return math.max(math.min(rows, math.floor(vim.o.lines * 0.35)), 3)
-end
-
 --- A tab of its own, whatever windows there are: a lone terminal or float is as good as any (D5).
 local function build(info, review)
   local back = api.nvim_get_current_tabpage()
@@ -764,17 +788,8 @@ local function build(info, review)
   end
   vim.wo[view.list][0].cursorline = true
   vim.wo[view.list][0].winfixheight = true
-  api.nvim_win_set_height(view.list, list_height(view))
   api.nvim_win_set_width(view.left, math.floor(vim.o.columns / 2))
   return view
-end
-
-local function first_hunk_row(view)
-  for index, row in ipairs(view.rows) do
-    if row.hunk and can_apply(row.file, row.hunk) then
-      return index
-    end
-  end
 end
 
 ---@param info agent_ls.AgentInfo
@@ -796,10 +811,13 @@ function M.open(info)
     views[info.id] = made
     map_keys(made)
     draw(made)
-    local row = first_hunk_row(made)
+    made.follow = function()
+      follow_cursor(made)
+    end
+    local row = open_row(made, 1)
     if row then
       api.nvim_win_set_cursor(made.list, { row, 0 })
-      follow_cursor(made)
+      made.follow()
     end
     watch(made)
   end)

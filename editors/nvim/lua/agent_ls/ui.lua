@@ -37,7 +37,7 @@ local toast ---@type integer?
 
 --- A text that is too long for the command line, in the upper right corner for a while; it takes no keys.
 local function show_toast(text, level)
-  local width = math.max(math.min(60, vim.o.columns - 4), 10)
+  local width = math.max(math.min(80, vim.o.columns - 4, vim.fn.strdisplaywidth(text)), 10)
   local lines = M.wrap(text, width)
   local buf = M.scratch("agents://message")
   M.set_lines(buf, lines)
@@ -72,7 +72,9 @@ local function say(item)
   end
   local text = item.text:gsub("%s*\n%s*", " ")
   local short = M.truncate(text, math.max(vim.v.echospace, 20))
-  if short ~= text then
+  -- In these modes the next redraw writes the name of the mode over the message.
+  local covered = vim.o.showmode and api.nvim_get_mode().mode:match("^[iRvV\22t]")
+  if short ~= text or covered and item.level >= vim.log.levels.WARN then
     show_toast(text, item.level)
   end
   vim.cmd.redraw()
@@ -129,6 +131,21 @@ function M.truncate(text, width)
     end
   end
   return vim.fn.strcharpart(text, 0, low) .. (width > 0 and "…" or "")
+end
+
+--- The same with the ellipsis in the middle: of a path or rule the end matters.
+function M.shorten(text, width)
+  if vim.fn.strdisplaywidth(text) <= width then
+    return text
+  end
+  local head = M.truncate(text, math.ceil(width * 0.6))
+  local room = width - vim.fn.strdisplaywidth(head)
+  local count = vim.fn.strchars(text)
+  local start = count
+  while start > 0 and vim.fn.strdisplaywidth(vim.fn.strcharpart(text, start - 1)) <= room do
+    start = start - 1
+  end
+  return head .. vim.fn.strcharpart(text, start)
 end
 
 function M.pad(text, width)

@@ -37,18 +37,37 @@ def read(path: str = "app.py") -> Any:
     return say(use("Read", file_path=path))
 
 
-async def test_an_agent_reads_the_unsaved_buffer(desk: Desk):
+async def test_an_agent_reads_the_unsaved_buffer(each_desk: Desk):
+    desk = each_desk
     editor, path = editing(desk), desk.repo.path / "app.py"
     editor.open(path)
-    start = {"line": 0, "character": 0}
-    editor.change_range(path, {"range": {"start": start, "end": start}, "newText": "# 🎉 not saved\n"})
-    at = {"line": 2, "character": 16}
-    editor.change_range(path, {"range": {"start": at, "end": at}, "newText": "  # 🎉 wrong"})
+
+    def typed(line: int, character: int, text: str) -> None:
+        at = {"line": line, "character": character}
+        editor.change_range(path, {"range": {"start": at, "end": at}, "newText": text})
+
+    typed(0, 0, "# 🎉 saved\n")
+    typed(0, 7 if desk.encoding == "utf-8" else 5, "not ")  # behind the emoji
+    typed(2, 16, "  # 🎉 wrong")
     desk.says(read(), say("done"))
     await desk.run()
     note = "[this is the unsaved text in the user's editor; the file on disk differs]"
     lines = [f"{number:6d}\t{line}" for number, line in enumerate(BUFFER.splitlines(), 1)]
     assert desk.told(1) == "\n".join([*lines, note])
+    editor.close(path)
+
+
+async def test_a_last_line_without_an_end_is_replaced_in_the_units_of_the_editor(each_desk: Desk):
+    desk = each_desk
+    editor, path = editing(desk), desk.repo.path / "app.py"
+    doc = editor.open(path, "first = 1\nlast = '🎉🎉'")
+    allow(desk)
+    desk.says(read(), edit("last = '🎉🎉'", "last = '🎉'\nmore = 2"), say("done"))
+    await desk.run()
+    assert (doc.text, path.read_text()) == ("first = 1\nlast = '🎉'\nmore = 2", DISK)
+    units = {"utf-8": 17, "utf-16": 13}[desk.encoding]
+    [change] = editor.applied[0]["documentChanges"]
+    assert change["edits"][0]["range"]["end"] == {"line": 1, "character": units}
     editor.close(path)
 
 

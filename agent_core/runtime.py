@@ -77,6 +77,7 @@ class Runtime:
     _main_lock: anyio.Lock = field(factory=anyio.Lock)
     _watchers: list[Callable[[EventLog], None]] = field(factory=list)
     _base_url: str | None = None
+    _said: dict[Path, tuple[Mapping[str, Any], bool | None]] = field(factory=dict)
 
     # What an editor asks for
 
@@ -207,6 +208,20 @@ class Runtime:
     def detach(self, asker: Asker) -> None:
         self.engine.broker.detach(asker)
 
+    def open_folder(self, folder: Path, settings: Mapping[str, Any], trusted: bool | None) -> None:
+        """An editor works in `folder`; its settings and its trust hold there and nowhere else."""
+        self._said[folder] = (settings, trusted)
+        if folder not in self.folders:
+            self.folders = (*self.folders, folder)
+
+    def close_folder(self, folder: Path) -> None:
+        """The editor has taken `folder` out of its workspace; agents that work there go on."""
+        self._said.pop(folder, None)
+        self.folders = tuple(each for each in self.folders if each != folder)
+
+    def unwatch(self, watcher: Callable[[EventLog], None]) -> None:
+        self._watchers.remove(watcher)
+
     def watch(self, watcher: Callable[[EventLog], None]) -> None:
         """`watcher` gets the log of every agent of this process, those that exist first."""
         self._watchers.append(watcher)
@@ -220,7 +235,7 @@ class Runtime:
         if root not in self._projects:
             self._projects[root] = ProjectState(find_project(root), state_dir(self.env), self.env)
         project = self._projects[root]
-        project.client, project.trusted = self.client_settings, self.trusted
+        project.client, project.trusted = self._said.get(root, (self.client_settings, self.trusted))
         project.cli_agents = self.cli_agents
         configuration = await project.refresh()
         self._base_url = configuration.settings.base_url

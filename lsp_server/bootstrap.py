@@ -10,7 +10,7 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Callable
+from types import ModuleType
 
 from lsp_server.capabilities import initialize_result
 from lsp_server.framing import BadFrame, first_frame, frame
@@ -22,21 +22,20 @@ def serve() -> int:
     """Serve one client over stdin and stdout; returns the exit code."""
     output = private_stdout()
     received, answered = _first_message(0, output)
-    serve_stdio = _load()
-    return serve_stdio(received, output, answered)
+    return int(load_server().serve_stdio(received, output, answered))
 
 
-def _load() -> Callable[[bytes, int, object], int]:
+def load_server() -> ModuleType:
     """The heavy part. Collecting garbage while thousands of classes are made would find none."""
     from lsp_server.class_cache import cached_classes
 
     gc.disable()
     try:
         with cached_classes():
-            from lsp_server.server import serve_stdio
+            import lsp_server.server
     finally:
         gc.enable()
-    return serve_stdio
+    return lsp_server.server
 
 
 def private_stdout() -> int:

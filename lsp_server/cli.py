@@ -21,6 +21,8 @@ def run(arguments: list[str]) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     serve = commands.add_parser("serve", help="speak LSP over stdin and stdout (what an editor starts)")
     serve.add_argument("--stdio", action="store_true", help="the default, accepted because many clients pass it")
+    serve.add_argument("--listen", metavar="PATH", type=Path, help="serve several clients on a private Unix socket")
+    serve.add_argument("--connect", metavar="PATH", type=Path, help="join stdin and stdout to such a server")
     commands.add_parser("demo", help="the main job on an embedded example, in this terminal", add_help=False)
     add_arguments(commands.add_parser("run", help="one task without an editor; asks are denied"))
     commands.add_parser("doctor", help="check credentials, endpoint, git and configuration")
@@ -33,9 +35,7 @@ def run(arguments: list[str]) -> int:
     if rest:
         parser.error(f"unknown argument {rest[0]!r}")
     if options.command == "serve":
-        from lsp_server.bootstrap import serve as serve_stdio
-
-        return serve_stdio()
+        return _serve(options)
     if options.command == "run":
         return run_headless(options)
     if options.command == "doctor":
@@ -46,6 +46,16 @@ def run(arguments: list[str]) -> int:
         return asyncio.run(_agents())
     parser.print_help(sys.stderr)
     return 2
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from lsp_server.bootstrap import load_server, private_stdout, serve
+
+    if options.connect is not None:
+        from lsp_server.connections import join_stdio
+
+        return join_stdio(options.connect, private_stdout())
+    return load_server().serve_socket(options.listen) if options.listen is not None else serve()
 
 
 async def _agents() -> int:

@@ -28,14 +28,25 @@ SendEdit = Callable[["OpenDocument", str], Awaitable[str | None]]
 """Ask the editor to make a document's text the given one; None when it says it did, else why not."""
 
 
+async def _nobody(document: OpenDocument, text: str) -> str | None:
+    return "no editor is connected"
+
+
 @define(eq=False)
 class OpenDocument:
+    """`edit` asks the editor that holds it."""
+
     uri: str
     path: Path | None
     language: str
     version: int
     text: str
+    send_edit: SendEdit = _nobody
     changed: anyio.Event = field(factory=anyio.Event)
+
+    async def edit(self, text: str) -> str | None:
+        """None when the editor says that it made the text this one, else why not."""
+        return await self.send_edit(self, text)
 
     def update(self, text: str, version: int) -> None:
         self.text, self.version = text, version
@@ -52,15 +63,17 @@ class OpenDocument:
 
 @define(eq=False)
 class OpenDocuments:
-    """`encoding` is the negotiated position encoding."""
+    """Of one editor. `encoding` is the negotiated position encoding."""
 
     encoding: str = "utf-16"
+    send_edit: SendEdit = _nobody
     _by_uri: dict[str, OpenDocument] = field(factory=dict)
 
     def opened(self, params: Any) -> None:
         item = params["textDocument"]
         path = uri_to_path(item["uri"])
-        document = OpenDocument(item["uri"], path, item.get("languageId", ""), item["version"], item["text"])
+        language, version, text = item.get("languageId", ""), item["version"], item["text"]
+        document = OpenDocument(item["uri"], path, language, version, text, self.send_edit)
         self._by_uri[item["uri"]] = document
 
     def changed(self, params: Any) -> None:
@@ -97,11 +110,20 @@ class OpenDocuments:
 
 
 @define(eq=False)
+class Buffers:
+    """The open documents of all connected editors; the one that connected first counts."""
+
+    sources: list[OpenDocuments] = field(factory=list)
+
+    def find(self, path: Path) -> OpenDocument | None:
+        return next((found for each in self.sources if (found := each.find(path)) is not None), None)
+
+
+@define(eq=False)
 class EditorFiles:
     """FileSystem: what agents read and write."""
 
-    documents: OpenDocuments
-    send_edit: SendEdit
+    documents: Buffers
     disk: Disk = field(factory=Disk)
 
     async def read(self, path: Path) -> FileState:
@@ -119,7 +141,7 @@ class EditorFiles:
         if expected != document.text.encode("utf-8", "surrogatepass"):
             raise ToolError(f"{path} was changed in the editor meanwhile; read it again")
         text = data.decode("utf-8", "surrogatepass")
-        if reason := await self.send_edit(document, text):
+        if reason := await document.edit(text):
             raise ToolError(f"{path} has unsaved changes in the editor, and the editor refused the edit: {reason}")
         if not await document.becomes(text):
             raise ToolError(f"{path}: the editor's text is not what was written; read it again")
@@ -137,8 +159,7 @@ class EditorFiles:
 class EditorTarget:
     """ReviewTarget: where reviewed changes go."""
 
-    documents: OpenDocuments
-    send_edit: SendEdit
+    documents: Buffers
     disk: DiskTarget = field(factory=DiskTarget)
 
     async def read(self, path: Path) -> bytes | str | None:
@@ -157,7 +178,7 @@ class EditorTarget:
             raise ReviewConflict(f"{path} was changed in the editor meanwhile; review it again")
         elif not isinstance(after, str):
             raise ReviewConflict(f"{path} is open in the editor and would be deleted; close it first")
-        elif reason := await self.send_edit(document, after):
+        elif reason := await document.edit(after):
             raise ReviewConflict(f"the editor refused the edit of {path}: {reason}")
         elif not await document.becomes(after):
             raise ReviewConflict(f"{path}: the editor's text is not what was reviewed; nothing is taken for applied")

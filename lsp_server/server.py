@@ -12,16 +12,21 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
 from attrs import define, field
 
 from agent_core.processes import LocalProcesses
 from agent_core.repository import GitCommand
 from agent_core.runtime import Runtime, open_runtime
 from lsp_server.client_support import ClientSupport
-from lsp_server.documents import EditorFiles, EditorTarget, OpenDocument, OpenDocuments
+from lsp_server.connections import CannotListen, SocketWriter, private_socket
+from lsp_server.documents import Buffers, EditorFiles, EditorTarget, OpenDocuments
 from lsp_server.framing import BadFrame
 from lsp_server.methods.table import register
 from lsp_server.process_watch import until_ended
@@ -37,98 +42,133 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def serve_stdio(received: bytes, output: int, answered: object) -> int:
     """Serve the client whose first bytes are `received`; returns the exit code."""
+    return _run(lambda: _Server().over_stdio(received, output, answered))
+
+
+def serve_socket(path: Path) -> int:
+    """Serve any number of clients on a private Unix socket, until a signal; returns the exit code."""
+    return _run(lambda: _Server().over_socket(path))
+
+
+def _run(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     gc.freeze()
-    return asyncio.run(_serve(received, output, answered))
 
+    async def main() -> int:
+        return await serve()
 
-async def _serve(received: bytes, output: int, answered: object) -> int:
-    return await _Main(output, answered).run(received)
+    return asyncio.run(main())
 
 
 @define(eq=False)
-class _Main:
-    output: int
-    answered: object
-    exit_code: int = 0
-    documents: OpenDocuments = field(factory=OpenDocuments)
-    session: EditorSession | None = None
-    _scope: anyio.CancelScope = field(factory=anyio.CancelScope)
-    _stopping: bool = False
+class _Server:
+    """One runtime, and the connections to it."""
 
-    async def run(self, received: bytes) -> int:
-        rpc = new_protocol()
-        rpc.set_writer(AnsweredFilter(QueueWriter(self.output), self.answered))
-        runtime = Runtime(env=dict(os.environ), folders=())
-        files, target = EditorFiles(self.documents, self._edit), EditorTarget(self.documents, self._edit)
-        parent = os.getppid()
-        opened = open_runtime(runtime, files=files, target=target, processes=LocalProcesses(), git=GitCommand())
-        with self._scope:
-            async with opened, anyio.create_task_group() as group:
-                self._connect(rpc, runtime, group)
-                self._handle_signals()
-                group.start_soon(self._watch, parent)
-                group.start_soon(_watch_lag)
-                await self._read(received, rpc)
-                group.cancel_scope.cancel()
-        rpc.writer.close()
+    exit_code: int = 0
+    buffers: Buffers = field(factory=Buffers)
+    runtime: Runtime = field(factory=lambda: Runtime(env=dict(os.environ), folders=()))
+    _scope: anyio.CancelScope = field(factory=anyio.CancelScope)
+
+    async def over_stdio(self, received: bytes, output: int, answered: object) -> int:
+        writer, parent = AnsweredFilter(QueueWriter(output), answered), os.getppid()
+        async with self._serving() as group:
+            group.start_soon(self._stop_with, parent)
+            await self._connection(await open_reader(received, 0), writer, self._stop_with)
+            group.cancel_scope.cancel()
+        writer.close()
         return self.exit_code
 
-    def _connect(self, rpc: AgentProtocol, runtime: Runtime, group: Any) -> None:
-        def initialize(params: dict[str, Any]) -> None:
-            if self.session is not None:
-                return
-            options = params.get("initializationOptions")
-            configure(runtime, params, options if isinstance(options, dict) else {})
-            session = EditorSession(rpc, runtime, group, self.documents, ClientSupport.of(params))
-            self.session = session
-            register(session)
-            session.attach()
-            editor = params.get("processId")
-            if isinstance(editor, int) and editor > 0:
-                group.start_soon(self._watch, editor)
+    async def over_socket(self, path: Path) -> int:
+        """A client that goes takes no agent along; asks that nobody can answer any more are denied."""
+        async with self._serving():
+            try:
+                listening = private_socket(path)
+            except CannotListen as error:
+                sys.stderr.write(f"agent-ls: {error}\n")
+                self.exit_code = 1
+                self._scope.cancel()
+                return 1
+            try:
+                async with await asyncio.start_unix_server(self._connected, sock=listening, limit=1 << 26) as server:
+                    await server.serve_forever()
+            finally:
+                path.unlink(missing_ok=True)
+        return self.exit_code
 
-        rpc.on_initialize = initialize
-        rpc.on_exit = self._exit
-
-    async def _read(self, received: bytes, rpc: AgentProtocol) -> None:
-        reader = await open_reader(received, 0)
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await read_messages(reader, rpc.handle_body, stop=lambda: self._stopping)
-        except BadFrame as error:
-            logger.error("the client's stream cannot be read any further: %s", error)
-            self.exit_code = 1
+            await self._connection(reader, SocketWriter(writer), None)
+        except Exception:
+            logger.exception("a connection failed")
+        finally:
+            self.exit_code = 0
+            writer.close()
 
-    def _exit(self, code: int) -> None:
-        self.exit_code = code
-        self._stop()
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[TaskGroup]:
+        """The runtime is there as long as this lasts; signals end it."""
+        files, target = EditorFiles(self.buffers), EditorTarget(self.buffers)
+        opened = open_runtime(self.runtime, files=files, target=target, processes=LocalProcesses(), git=GitCommand())
+        with self._scope:
+            async with opened, anyio.create_task_group() as group:
+                for number in SIGNALS:
+                    asyncio.get_running_loop().add_signal_handler(number, self._scope.cancel)
+                group.start_soon(_watch_lag)
+                yield group
 
-    def _stop(self) -> None:
-        self._stopping = True
+    async def _connection(self, reader: asyncio.StreamReader, writer: Writer, watch: Watch | None) -> None:
+        """Serve one client until its stream ends or it says exit."""
+        rpc = new_protocol()
+        rpc.set_writer(writer)
+        ended = anyio.Event()
+        sessions: list[EditorSession] = []
+
+        def leave(code: int) -> None:
+            self.exit_code = code
+            ended.set()
+
+        rpc.on_exit = leave
+        async with anyio.create_task_group() as group:
+            rpc.on_initialize = lambda params: self._initialize(params, rpc, group, sessions, watch)
+            try:
+                await read_messages(reader, rpc.handle_body, stop=ended.is_set)
+            except BadFrame as error:
+                logger.error("the client's stream cannot be read any further: %s", error)
+                self.exit_code = 1
+            finally:
+                for session in sessions:
+                    session.detach()
+                    self.buffers.sources.remove(session.documents)
+                group.cancel_scope.cancel()
+
+    def _initialize(
+        self,
+        params: dict[str, Any],
+        rpc: AgentProtocol,
+        group: TaskGroup,
+        sessions: list[EditorSession],
+        watch: Watch | None,
+    ) -> None:
+        if sessions:
+            return
+        options = params.get("initializationOptions")
+        session = EditorSession(rpc, self.runtime, group, OpenDocuments(), ClientSupport.of(params))
+        sessions.append(session)
+        self.buffers.sources.append(session.documents)
+        session.begin(workspace_folders(params), options if isinstance(options, dict) else {})
+        register(session)
+        session.attach()
+        editor = params.get("processId")
+        if watch is not None and isinstance(editor, int) and editor > 0:
+            group.start_soon(watch, editor)
+
+    async def _stop_with(self, process_id: int) -> None:
+        await until_ended(process_id)
         self._scope.cancel()
 
-    def _handle_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self._stop)
 
-    async def _edit(self, document: OpenDocument, text: str) -> str | None:
-        if self.session is None:
-            return "no editor is connected"
-        return await self.session.client.edit(document, text)
-
-    async def _watch(self, process_id: int) -> None:
-        await until_ended(process_id)
-        self._stop()
-
-
-def configure(runtime: Runtime, params: dict[str, Any], options: dict[str, Any]) -> None:
-    """What the editor says at the start (protocol.md, initializationOptions). Bad types count as not given."""
-    settings, trusted, key = options.get("settings"), options.get("trusted"), options.get("apiKey")
-    runtime.folders = workspace_folders(params)
-    runtime.client_settings = settings if isinstance(settings, dict) else {}
-    runtime.trusted = trusted if isinstance(trusted, bool) else None
-    runtime.api_key = key if isinstance(key, str) and key else None
+Writer = AnsweredFilter | SocketWriter
+Watch = Callable[[int], Coroutine[Any, Any, None]]
 
 
 async def _watch_lag() -> None:

@@ -41,16 +41,49 @@ class EditorSession:
     client: EditorClient = field(init=False)
     asker: EditorAsker = field(init=False)
     plain: PlainProgress = field(init=False)
+    folders: tuple[Path, ...] = ()
+    settings: dict[str, Any] = field(factory=dict)
+    trusted: bool | None = None
 
     def __attrs_post_init__(self) -> None:
         self.client = EditorClient(self.rpc, self.support)
         self.asker = EditorAsker(self.client)
         self.plain = PlainProgress(self.client, self.runtime, self.group)
         self.documents.encoding = self.support.encoding
+        self.documents.send_edit = self.client.edit
+
+    def begin(self, folders: tuple[Path, ...], options: dict[str, Any]) -> None:
+        """What the editor says at the start (protocol.md, initializationOptions). Bad types count as not given."""
+        settings, trusted, key = options.get("settings"), options.get("trusted"), options.get("apiKey")
+        self.folders = folders
+        self.trusted = trusted if isinstance(trusted, bool) else None
+        self.settings = settings if isinstance(settings, dict) else {}
+        if isinstance(key, str) and key:
+            self.runtime.api_key = key
+        self.tell_workspace()
+
+    def tell_workspace(self) -> None:
+        """Settings and trust are those of this editor's own folders: workspaces in one process share neither."""
+        for folder in self.folders:
+            self.runtime.open_folder(folder, self.settings, self.trusted)
+
+    def change_folders(self, removed: set[Path], added: list[Path]) -> None:
+        """A workspace without any folder keeps those that it had."""
+        left = [folder for folder in self.folders if folder not in removed]
+        new = (*left, *(path for path in added if path not in left))
+        if new:
+            for folder in removed - set(new):
+                self.runtime.close_folder(folder)
+            self.folders = new
+        self.tell_workspace()
 
     def attach(self) -> None:
         self.runtime.attach(self.asker)
         self.runtime.watch(self._watch)
+
+    def detach(self) -> None:
+        self.runtime.unwatch(self._watch)
+        self.runtime.detach(self.asker)
 
     def _watch(self, log: EventLog) -> None:
         self.group.start_soon(self._follow, log)
@@ -66,7 +99,8 @@ class EditorSession:
             logger.warning("the editor did not answer workspace/configuration: %s", error)
             return
         if isinstance(answer, list) and answer and isinstance(answer[0], dict) and answer[0]:
-            self.runtime.client_settings = answer[0]
+            self.settings = answer[0]
+            self.tell_workspace()
 
     async def _follow(self, log: EventLog) -> None:
         """Durable events are sent only once they are in the transcript, so that what was sent can be replayed.

@@ -44,16 +44,17 @@ def register_lifecycle(session: EditorSession) -> None:
         given = (params or {}).get("settings")
         own = given.get("agentLs") if isinstance(given, dict) else None
         if isinstance(own, dict):
-            session.runtime.client_settings = own
+            session.settings = own
+            session.tell_workspace()
         else:
             session.group.start_soon(session.pull_settings)
 
     def folders(params: Any) -> None:
-        removed = {uri_to_path(folder["uri"]) for folder in params["event"].get("removed", [])}
-        added = [uri_to_path(folder["uri"]) for folder in params["event"].get("added", [])]
-        left = [folder for folder in session.runtime.folders if folder not in removed]
-        new = [path for path in added if path is not None and path not in left]
-        session.runtime.folders = (*left, *new) or session.runtime.folders
+        removed, added = (
+            [path for folder in params["event"].get(side, []) if (path := uri_to_path(folder["uri"])) is not None]
+            for side in ("removed", "added")
+        )
+        session.change_folders(set(removed), added)
 
     session.rpc.listeners |= {
         types.INITIALIZED: initialized,

@@ -51,7 +51,7 @@ def working_directory(session: EditorSession, params: wire.SpawnParams) -> Path:
     """`cwd`, else the workspace folder of `context.uri`, else the first folder (L1)."""
     if params.cwd is not None:
         return Path(params.cwd)
-    folders = session.runtime.folders
+    folders = session.folders
     path = uri_to_path(params.context.uri) if params.context and params.context.uri else None
     inside = [folder for folder in folders if path is not None and path.is_relative_to(folder)]
     return max(inside, key=lambda folder: len(folder.parts)) if inside else folders[0]

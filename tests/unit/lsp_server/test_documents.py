@@ -10,7 +10,15 @@ from attrs import define, field
 
 from agent_core.errors import ReviewConflict, ToolError
 from agent_core.ports import FileState
-from lsp_server.documents import EditorFiles, EditorTarget, OpenDocument, OpenDocuments, path_to_uri, uri_to_path
+from lsp_server.documents import (
+    Buffers,
+    EditorFiles,
+    EditorTarget,
+    OpenDocument,
+    OpenDocuments,
+    path_to_uri,
+    uri_to_path,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -26,6 +34,7 @@ class Editor:
 
     def open(self, path: Path, text: str) -> None:
         item = {"uri": path_to_uri(path), "languageId": "x", "version": 1, "text": text}
+        self.documents.send_edit = self.edit
         self.documents.opened({"textDocument": item})
 
     async def edit(self, document: OpenDocument, text: str) -> str | None:
@@ -36,11 +45,11 @@ class Editor:
 
     @property
     def files(self) -> EditorFiles:
-        return EditorFiles(self.documents, self.edit)
+        return EditorFiles(Buffers([self.documents]))
 
     @property
     def target(self) -> EditorTarget:
-        return EditorTarget(self.documents, self.edit)
+        return EditorTarget(Buffers([self.documents]))
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ class _Run:
 
     def all(self) -> int:
         if failed := self._unchanged():
-            print(f"without any mutant these tests fail already:\n{failed}")
+            print(f"without any mutant a test fails already:\n{failed}")
             return 2
         with ThreadPoolExecutor(self.jobs) as pool:
             results = list(pool.map(self._one, self.chosen))
@@ -121,7 +121,7 @@ class _Run:
         copy = self.copies.get()
         code, output = _pytest(copy, list(wanted), SECONDS * 4)
         self.copies.put(copy)
-        return "" if code == _PASSED else "\n".join(_FAILED.findall(output)) or output[-2000:]
+        return "" if code == _PASSED else output[-4000:]
 
     def _one(self, mutant: Mutant) -> bool:
         copy = self.copies.get()
@@ -156,7 +156,7 @@ def _pytest(folder: Path, tests: list[str], seconds: float) -> tuple[int | None,
     """(exit code, output); None when the time ran out. Bytecode is not kept: a mutant may be written within the
     same second as the file before it."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "--tb=no", "--timeout=60", *tests]
+    command = [sys.executable, "-m", "pytest", "-x", "--tb=short", "--timeout=60", *tests]
     process = subprocess.Popen(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

@@ -58,6 +58,8 @@ def _path_rule(tool: str, paths: tuple[Path, ...]) -> str | None:
     text = str(paths[0])
     if len(paths) != 1 or not text.isprintable() or len(text) > _MAX_RULE:
         return None
+    if text.endswith(" "):  # patterns lose it, and `/folder/ ` would then speak of everything in the folder
+        return None
     escaped = _PATTERN_CHARACTERS.sub(r"\\\1", text)
     return f"{tool}(/{escaped})"
 

@@ -31,9 +31,21 @@ def command(text: str) -> PermissionFacts:
         (command("x" * 300), True, ONCE),
         (command("  "), True, ONCE),
         (PermissionFacts(writes=(Path("/a"), Path("/b"))), True, ONCE),
+        (PermissionFacts(writes=(Path("/a/ "),)), True, ONCE),
         (PermissionFacts(writes=(Path("/a"),)), True, ALL),
     ],
-    ids=["command", "no place", "wildcard", "lines", "hidden", "long", "empty", "two files", "file"],
+    ids=[
+        "command",
+        "no place",
+        "wildcard",
+        "lines",
+        "hidden",
+        "long",
+        "empty",
+        "two files",
+        "name that ends with a space",
+        "file",
+    ],
 )
 def test_what_is_offered(facts: PermissionFacts, persistent: bool, kinds: list[OptionKind]) -> None:
     offered = options_for("Bash", facts, "localSettings" if persistent else None)

@@ -16,7 +16,7 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
     "normal", max_examples=50, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW
 )
-settings.register_profile("soak", max_examples=5000, deadline=None, print_blob=True, suppress_health_check=SLOW)
+settings.register_profile("soak", max_examples=1000, deadline=None, print_blob=True, suppress_health_check=SLOW)
 settings.load_profile("soak" if os.environ.get("AGENT_LS_SOAK") == "1" else "normal")
 
 

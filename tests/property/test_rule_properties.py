@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from agent_core.permissions.options import options_for
@@ -74,6 +74,7 @@ def test_any_allow_rule_at_all_covers_at_most_the_command_that_it_spells(written
     st.sampled_from(["Edit", "Read"]),
     st.sampled_from([OptionKind.ALLOW_SESSION, OptionKind.REJECT_SESSION]),
 )
+@example(Path("/nonexistent/ "), Path("/nonexistent/0"), "Edit", OptionKind.ALLOW_SESSION)
 def test_a_rule_made_from_a_path_matches_it_and_nothing_else(
     path: Path, other: Path, tool: str, kind: OptionKind
 ) -> None:

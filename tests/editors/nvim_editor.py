@@ -12,10 +12,11 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ class Model:
 @define(eq=False)
 class Editor:
     nvim: Any
+    process: int
     screen_now: Screen = field(factory=Screen)
 
     @classmethod
@@ -92,13 +94,13 @@ class Editor:
         nvim_command = [str(NVIM), "--embed", "--headless", "--clean", "-n", *commands, *files]
         nvim = pynvim.attach("child", argv=["env", "-i", "-C", str(cwd), *variables, *nvim_command])
         nvim.ui_attach(*size, rgb=True, ext_linegrid=True)
-        return cls(nvim)
+        return cls(nvim, int(nvim.funcs.getpid()))
 
     def reset(self, cwd: Path) -> None:
         """As if just started in that folder, but for the server."""
         self.nvim.input("<C-\\><C-n>")
         self.nvim.ui_try_resize(*SIZE)
-        for command in ("tabonly!", "only!", "%bwipeout!", "messages clear", f"cd {cwd}"):
+        for command in ("fclose!", "tabonly!", "only!", "%bwipeout!", "messages clear", f"cd {cwd}"):
             self.nvim.command(f"silent! {command}")
         self.lua("require('agent_ls').setup()")
 
@@ -212,6 +214,25 @@ class Editor:
         return str(self.lua("return require('agent_ls').statusline()"))
 
     def quit(self) -> None:
+        """Its server ends with it."""
         with contextlib.suppress(OSError, EOFError):  # the answer is the end of the process
             self.nvim.command("qall!")
         self.nvim.close()
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
+        with contextlib.suppress(OSError, EOFError, AssertionError):  # pynvim must notice, or leaves pipes open
+            self.nvim.command("echo")
+        self.nvim.close()
+
+    @contextlib.contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """A Neovim that waits for Enter answers nothing: after that time it is killed, and the call fails."""
+        timer = threading.Timer(seconds, os.kill, (self.process, signal.SIGKILL))
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()

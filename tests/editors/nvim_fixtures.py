@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import define
@@ -25,6 +27,8 @@ FILES = {
     "notes.txt": "one\ntwo\nthree\n",
     "old.txt": "to go\n",
 }
+LIMIT = 30
+"""Seconds for one test."""
 Start = Callable[..., Editor]
 
 
@@ -40,7 +44,8 @@ class Shared:
     def get(self, failures: int) -> Editor:
         if self.editor is not None and failures == self.failures:
             return self.editor
-        self.close()
+        if self.editor is not None:
+            self.editor.kill()
         self.failures = failures
         env = editor_environment(Path(tempfile.mkdtemp(dir=self.place)), self.place / "cache", self.model)
         self.editor = Editor.start(env, self.place, SIZE)
@@ -81,10 +86,11 @@ def repo(tmp_path: Path, clean_git: None) -> Repo:
 @pytest.fixture
 def editor(request: pytest.FixtureRequest, shared: Shared, model: Model, repo: Repo) -> Iterator[Editor]:
     found = shared.get(request.session.testsfailed)
-    found.reset(repo.path)
-    yield found
-    if request.session.testsfailed == shared.failures:
-        found.stop_all()
+    with found.limited(LIMIT):
+        found.reset(repo.path)
+        yield found
+        if request.session.testsfailed == shared.failures:
+            found.stop_all()
 
 
 @pytest.fixture
@@ -97,6 +103,13 @@ def start(model: Model, repo: Repo, tmp_path: Path, shared: Shared) -> Iterator[
         opened.append(Editor.start({**env, **more}, repo.path, size, *files, before=before))
         return opened[-1]
 
-    yield start
-    for each in opened:
-        each.quit()
+    with contextlib.ExitStack() as stack:
+
+        def limited(*files: str, **options: Any) -> Editor:
+            found = start(*files, **options)
+            stack.enter_context(found.limited(LIMIT))
+            return found
+
+        yield limited
+        for each in opened:
+            each.quit()

@@ -144,6 +144,10 @@ local function why_not(change)
   if type(version) == "number" and version ~= vim.lsp.util.buf_versions[buf] then
     return "the text was changed meanwhile"
   end
+  local last = change.edits[#change.edits]
+  if last and last.range["end"].line >= api.nvim_buf_line_count(buf) and last.newText:match("[^\r\n]$") then
+    return "Neovim would add a line end at its end; close it and accept the change again"
+  end
   -- Neovim takes CR LF in an edit for one line end.
   for _, edit in ipairs(change.edits) do
     if vim.bo[buf].fileformat == "unix" and edit.newText:find("\r", 1, true) then
@@ -152,12 +156,26 @@ local function why_not(change)
   end
 end
 
+--- Neovim leaves an empty line behind what is put in after the last line: there it goes to the end of that line.
+local function placed(buf, edit, encoding)
+  local count = api.nvim_buf_line_count(buf)
+  if edit.range.start.line < count then
+    return edit
+  end
+  local last = api.nvim_buf_get_lines(buf, count - 1, count, false)[1]
+  local place = { line = count - 1, character = vim.str_utfindex(last, encoding) }
+  return { range = { start = place, ["end"] = place }, newText = "\n" .. edit.newText:gsub("\r?\n$", "") }
+end
+
 --- One step of undo of its own, also while the user types.
 local function apply(change, encoding)
   local buf = vim.uri_to_bufnr(change.textDocument.uri)
+  local edits = vim.tbl_map(function(edit)
+    return placed(buf, edit, encoding)
+  end, change.edits)
   api.nvim_buf_call(buf, function()
     vim.cmd("let &g:undolevels = &g:undolevels")
-    vim.lsp.util.apply_text_edits(change.edits, buf, encoding)
+    vim.lsp.util.apply_text_edits(edits, buf, encoding)
     vim.cmd("let &g:undolevels = &g:undolevels")
   end)
 end

@@ -6,6 +6,7 @@ local M = {}
 
 local agents = require("agent_ls.agents")
 local client = require("agent_ls.client")
+local config = require("agent_ls.config")
 local ui = require("agent_ls.ui")
 
 local api = vim.api
@@ -30,13 +31,15 @@ local namespace = api.nvim_create_namespace("agent_ls_review")
 ---@field shown? string what is drawn of it
 ---@field undo string[] recovery refs, the newest last
 ---@field busy boolean
----@field notice? string
+---@field notice? string what came of the last answer
+---@field level? integer
 ---@field follow fun() shows what the cursor of the list is on
 ---@field back integer the tab to go back to
 
 ---@type table<string, agent_ls.ReviewView>
 local views = {}
 
+local BUSY = "The last answer is still being worked on"
 local MARKS = { open = "[ ]", accepted = "[x]", rejected = "[-]" }
 
 -- Texts
@@ -390,10 +393,16 @@ end
 
 -- Asking the server
 
+--- An answer may come when the user has long closed the review.
+local function is_open(view)
+  return vim.iter({ view.list, view.left, view.right }):all(api.nvim_win_is_valid)
+end
+
 local function fetch(view, done)
   client.request("review", { agentId = view.info.id }, function(review)
     view.review = review
-    if api.nvim_tabpage_is_valid(view.tab) then
+    view.busy = false
+    if is_open(view) then
       done()
     end
   end, function(message)
@@ -435,12 +444,21 @@ local function newly(view, answered)
   return number
 end
 
+--- What came of the last answer: in the list, and as a message once that is drawn.
 local function say(view, text, conflicts)
+  local told = {}
   for _, conflict in ipairs(conflicts or {}) do
-    text = ("%s Not %s: %s."):format(text, conflict.path, conflict.reason:gsub("%.$", ""))
+    local reason = conflict.reason:gsub("%.$", "")
+    local root = vim.uri_to_fname(view.review.files[1].uri):sub(1, -#view.review.files[1].path - 1)
+    reason = reason:gsub(vim.pesc(root), "")
+    local part = reason:find(conflict.path, 1, true) and reason or ("%s: %s"):format(conflict.path, reason)
+    if not told[part] then
+      told[part] = true
+      text = ("%s Not accepted: %s."):format(text, part)
+    end
   end
   view.notice = text
-  ui.note(text, #(conflicts or {}) > 0 and vim.log.levels.WARN or nil)
+  view.level = #(conflicts or {}) > 0 and vim.log.levels.WARN or nil
 end
 
 local function open_row(view, from)
@@ -454,10 +472,12 @@ end
 
 --- Draws the review anew. From a change that is decided now the cursor goes on to the next open one.
 local function finish(view)
+  if not is_open(view) then
+    return ui.note(view.notice, view.level)
+  end
   local before = api.nvim_win_get_cursor(view.list)[1]
   local was_open = view.rows[before] and view.rows[before].hunk and view.rows[before].hunk.state == "open"
   fetch(view, function()
-    view.busy = false
     local stayed = api.nvim_win_get_cursor(view.list)[1] == before
     draw(view)
     local now = api.nvim_win_get_cursor(view.list)[1]
@@ -467,13 +487,14 @@ local function finish(view)
       api.nvim_win_set_cursor(view.list, { next_row, 0 })
       view.follow()
     end
+    ui.note(view.notice, view.level)
   end)
 end
 
 --- One request at a time: an answer that is still under way decides what the next one means.
 local function change(view, method, files, report)
   if view.busy then
-    return ui.note("The last answer is still being worked on")
+    return ui.note(BUSY)
   end
   view.busy = true
   local params = { agentId = view.info.id, files = files }
@@ -489,21 +510,66 @@ local function change(view, method, files, report)
   end)
 end
 
---- Deletions, and what takes the place of a file, are asked for once the diff is on the screen; No is the default.
-local function confirmed(view, files)
-  for _, file in ipairs(files) do
-    if file.needsConfirmation and #open_hunks(file) > 0 then
+--- A yes or no above the list, so that the diff stays in sight. Only y goes on; for a moment no key counts.
+local function ask_yes(view, question, on_yes)
+  local width = math.min(math.max(vim.fn.strdisplaywidth(question), 24) + 1, vim.o.columns - 4)
+  local lines = vim.list_extend(ui.wrap(question, width), { " y  Yes    n  No" })
+  local buf = ui.scratch("agents://question")
+  ui.set_lines(buf, lines)
+  local back = api.nvim_get_current_win()
+  local win = api.nvim_open_win(buf, true, {
+    relative = "win",
+    win = view.list,
+    row = 0,
+    col = 1,
+    width = width,
+    height = #lines,
+    style = "minimal",
+    border = "single",
+    title = " Sure? ",
+    zindex = 70,
+  })
+  local shown = vim.uv.now()
+  local function close()
+    pcall(api.nvim_win_close, win, true)
+    if api.nvim_win_is_valid(back) then
+      api.nvim_set_current_win(back)
+    end
+  end
+  local function map(key, action)
+    vim.keymap.set("n", key, function()
+      if vim.uv.now() - shown >= config.values.guard_ms then
+        action()
+      end
+    end, { buffer = buf, nowait = true })
+  end
+  map("y", function()
+    close()
+    on_yes()
+  end)
+  for _, key in ipairs({ "n", "q", "<Esc>" }) do
+    map(key, function()
+      close()
+      ui.note("Nothing was accepted")
+    end)
+  end
+end
+
+--- Deletions, and what takes the place of a file, are asked for one by one, each with its diff on the screen.
+local function confirmed(view, files, action, from)
+  for index = from or 1, #files do
+    local file = files[index]
+    if file.needsConfirmation then
       if view.path ~= file.path then
         show_file(view, file)
       end
-      vim.cmd.redraw()
-      local what = file.status == "deleted" and "Delete " or "Replace "
-      if vim.fn.confirm(what .. file.path .. "?", "&Yes\n&No", 2, "Warning") ~= 1 then
-        return false
-      end
+      local what = file.status == "deleted" and "Delete %s?" or "Put something else in the place of %s?"
+      return ask_yes(view, what:format(ui.visible(file.path)), function()
+        confirmed(view, files, action, index + 1)
+      end)
     end
   end
-  return true
+  action()
 end
 
 local function selection(file, hunk)
@@ -517,18 +583,17 @@ local function accept(view, files, hunk)
   if #files == 0 then
     return ui.note("Nothing is left to accept here")
   end
-  if not confirmed(view, files) then
-    return ui.note("Nothing was accepted")
-  end
-  local chosen = vim.tbl_map(function(file)
-    return selection(file, hunk)
-  end, files)
-  change(view, "apply", chosen, function(result)
-    if result.failureReason then
-      return say(view, result.failureReason)
-    end
-    local done = newly(view, result.applied)
-    say(view, ("Accepted %s, %d left."):format(ui.plural(done, "change"), result.remaining), result.conflicts)
+  confirmed(view, files, function()
+    local chosen = vim.tbl_map(function(file)
+      return selection(file, hunk)
+    end, files)
+    change(view, "apply", chosen, function(result)
+      if result.failureReason then
+        return say(view, result.failureReason)
+      end
+      local done = newly(view, result.applied)
+      say(view, ("Accepted %s, %d left."):format(ui.plural(done, "change"), result.remaining), result.conflicts)
+    end)
   end)
 end
 
@@ -555,12 +620,12 @@ local function undo(view)
   if not client.offers("restore") then
     return ui.note("This server cannot restore (agent/restore); u in a buffer undoes what was accepted there")
   end
+  if view.busy then
+    return ui.note(BUSY)
+  end
   local ref = table.remove(view.undo)
   if not ref then
     return ui.note("Nothing was accepted or rejected here yet")
-  end
-  if view.busy then
-    return
   end
   view.busy = true
   client.request("restore", { agentId = view.info.id, recoverRef = ref }, function(result)
@@ -633,7 +698,7 @@ local function popup(lines, title)
 end
 
 local function follow_cursor(view)
-  local row = at_list(view)
+  local row = is_open(view) and at_list(view)
   if row and row.file then
     if view.path ~= row.file.path then
       show_file(view, row.file)
@@ -657,22 +722,19 @@ local function enter(view)
   api.nvim_set_current_win(view.right)
 end
 
-local function close_view(view)
+--- The three belong together: closing one closes all, and goes back to where the review was asked for.
+local function close(view)
   if views[view.info.id] == view then
     views[view.info.id] = nil
   end
-end
-
-local function close_tab(view)
-  local back = view.back
-  if #api.nvim_list_tabpages() > 1 and api.nvim_tabpage_is_valid(view.tab) then
-    vim.cmd.tabclose({ args = { tostring(api.nvim_tabpage_get_number(view.tab)) } })
-    if back and api.nvim_tabpage_is_valid(back) then
-      api.nvim_set_current_tabpage(back)
+  local was_here = api.nvim_get_current_tabpage() == view.tab
+  for _, buf in pairs(view.bufs) do
+    if api.nvim_buf_is_valid(buf) then
+      pcall(api.nvim_buf_delete, buf, { force = true })
     end
-  else
-    vim.cmd.only()
-    vim.cmd.enew()
+  end
+  if was_here and api.nvim_tabpage_is_valid(view.back) then
+    api.nvim_set_current_tabpage(view.back)
   end
 end
 
@@ -725,7 +787,7 @@ local function map_keys(view)
     comment(view)
   end)
   map("q", "Close the review", function()
-    close_tab(view)
+    close(view)
   end)
   map("g?", "Help", function()
     popup(HELP, " Help ")
@@ -754,11 +816,8 @@ local function watch(view)
       once = true,
       callback = function()
         pcall(api.nvim_del_autocmd, id)
-        close_view(view)
         vim.schedule(function()
-          if api.nvim_tabpage_is_valid(view.tab) and #api.nvim_list_tabpages() > 1 then
-            pcall(close_tab, view)
-          end
+          close(view)
         end)
       end,
     })

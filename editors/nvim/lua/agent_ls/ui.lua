@@ -13,7 +13,7 @@ local highlights = {
   AgentLsFailed = "ErrorMsg",
   AgentLsAdded = "DiffAdd",
   AgentLsRemoved = "DiffDelete",
-  AgentLsHunk = "DiffText",
+  AgentLsHunk = "Special",
 }
 
 function M.define_highlights()

@@ -103,7 +103,7 @@ class MessagesApi:
 
     def _open(self) -> AsyncAnthropic:
         import httpx2
-        from anthropic import AsyncAnthropic
+        from anthropic import AsyncAnthropic, DefaultAioHttpClient
 
         found = self._credentials()
         if self._client is None or found != self._used:
@@ -115,7 +115,7 @@ class MessagesApi:
                 auth_token=found.auth_token,
                 base_url=found.base_url,
                 max_retries=0,
-                timeout=httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS),
+                http_client=DefaultAioHttpClient(timeout=httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)),
             )
         return self._client
 

@@ -515,6 +515,14 @@ local function row_of(id, found)
   end
 end
 
+local function first_row(found)
+  for index, line in ipairs(found) do
+    if line.id then
+      return index
+    end
+  end
+end
+
 --- The cursor stays on its agent, whatever comes or goes above it.
 function draw()
   local buf = view.buf
@@ -544,7 +552,7 @@ function draw()
   end
   paint(buf, found)
   for win, cursor in pairs(kept) do
-    local row = cursor.id and row_of(cursor.id, found)
+    local row = cursor.id and row_of(cursor.id, found) or first_row(found)
     if row then
       api.nvim_win_set_cursor(win, { row, cursor.column })
     end
@@ -649,15 +657,7 @@ function M.open()
   vim.wo[win][0].winfixheight = true
   vim.wo[win][0].winbar = KEYS
   draw()
-  M.refresh(function()
-    draw()
-    local first = vim.iter(ipairs(view.rows)):find(function(_, line)
-      return line.id ~= nil
-    end)
-    if first and view.rows[1] and api.nvim_win_is_valid(win) and api.nvim_win_get_cursor(win)[1] == 1 then
-      api.nvim_win_set_cursor(win, { first, 0 })
-    end
-  end)
+  M.refresh()
 end
 
 --- Ends a run. Its processes are gone when the server answers.

@@ -129,7 +129,7 @@ def select(project: ProjectState, name: str) -> AgentDefinition:
     if definition is None:
         names = [each.name for each in known.active]
         nearest = difflib.get_close_matches(name, names, 1)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
         raise UnknownAgentType(f"there is no agent type {name!r}{hint} Known are: {', '.join(names)}")
     return definition
 

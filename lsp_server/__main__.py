@@ -6,8 +6,15 @@ import sys
 
 
 def main() -> int:
+    """The exit code; 130 when a person interrupts what has no handler of its own."""
+    try:
+        return _run(sys.argv[1:])
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(arguments: list[str]) -> int:
     """Without a sub-command, a pipe on stdin means an editor that starts a language server."""
-    arguments = sys.argv[1:]
     if arguments == ["serve"] or arguments == ["serve", "--stdio"] or (not arguments and not sys.stdin.isatty()):
         from lsp_server.bootstrap import serve
 

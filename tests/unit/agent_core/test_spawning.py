@@ -93,7 +93,9 @@ async def test_an_unknown_type_names_the_nearest_and_all(shop: Shop) -> None:
     assert await refused(shop, UnknownAgentType, agent_type="Exploer") == (
         f"there is no agent type 'Exploer'; did you mean 'Explore'? Known are: {known}"
     )
-    assert await refused(shop, UnknownAgentType, agent_type="zzz") == f"there is no agent type 'zzz' Known are: {known}"
+    assert (
+        await refused(shop, UnknownAgentType, agent_type="zzz") == f"there is no agent type 'zzz'. Known are: {known}"
+    )
 
 
 @pytest.mark.spec("SEL-5")

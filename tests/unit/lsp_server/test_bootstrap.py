@@ -115,3 +115,15 @@ def test_the_class_cache_is_private_and_damage_does_no_harm(tmp_path: Path) -> N
     evil = json.dumps({"x": 1}).encode()
     cache.write_bytes(evil)
     assert run() == "1:2\n"
+
+
+def test_an_interrupt_before_the_first_message_is_no_traceback() -> None:
+    code = (
+        "import os, sys\n"
+        "from lsp_server.__main__ import main\n"
+        "def interrupted(*_): raise KeyboardInterrupt\n"
+        "os.read, sys.argv = interrupted, ['agent-ls', 'serve']\n"
+        "sys.exit(main())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "")

@@ -22,7 +22,7 @@ from agent_core.ids import AgentId, new_agent_id
 from agent_core.messages import Usage
 from agent_core.model.aliases import exact_id, resolve_model
 from agent_core.model.prompt import Prompt
-from agent_core.permissions.modes import child_mode
+from agent_core.permissions.modes import child_mode, wider_than_default
 from agent_core.permissions.types import PermissionMode
 from agent_core.project import ProjectState
 from agent_core.repository import require_commit
@@ -54,7 +54,9 @@ async def prepare_root(engine: Engine, project: ProjectState, request: SpawnRequ
     """A root agent of an editor, registered and not started. UserErrors name the field and what is allowed."""
     definition = select(project, request.agent_type or "general-purpose")
     isolation = request.isolation or definition.isolation or "none"
-    mode = _person_mode(engine, request.permission_mode or definition.permission_mode or PermissionMode.BUBBLE)
+    mode = _person_mode(
+        engine, request.permission_mode or definition_mode(project, definition) or PermissionMode.BUBBLE
+    )
     if isolation == "worktree":
         await require_commit(engine.git, request.cwd)
     return build(engine, project, definition, request, isolation, mode)
@@ -104,7 +106,9 @@ def build_child(
 ) -> tuple[Agent, bool]:
     """The agent of an Agent call, and whether its mode was capped (PM-3). It shares nothing mutable (CTX-1)."""
     default = parent.project.configuration.settings.default_permission_mode
-    mode, capped = child_mode(parent.mode, request.permission_mode, definition.permission_mode, default)
+    mode, capped = child_mode(
+        parent.mode, request.permission_mode, definition_mode(parent.project, definition), default
+    )
     return build(engine, parent.project, definition, request, isolation, mode, parent), capped
 
 
@@ -112,7 +116,7 @@ async def prepare_main(engine: Engine, project: ProjectState, request: SpawnRequ
     """The main thread of a conversation, itself an agent (SEL-10: it may be a named one)."""
     settings = project.configuration.settings
     definition = select(project, settings.agent) if settings.agent else main_definition()
-    asked = request.permission_mode or settings.default_mode or definition.permission_mode
+    asked = request.permission_mode or settings.default_mode or definition_mode(project, definition)
     isolation = request.isolation or definition.isolation or "none"
     if isolation == "worktree":
         await require_commit(engine.git, request.cwd)
@@ -172,6 +176,14 @@ def _tools(project: ProjectState, depth: int) -> tuple[Tool, ...]:
     }
     agents = [each for each in configuration.definitions.active if each.name not in denied]
     return (AgentTool(describe(agents), isolation=(project.project.top / ".git").exists()), *builtin_tools())
+
+
+def definition_mode(project: ProjectState, definition: AgentDefinition) -> PermissionMode | None:
+    """What the definition says; a folder that is not trusted cannot make its agents freer than `default`."""
+    mode = definition.permission_mode
+    if mode is None or definition.source != "project" or project.configuration.trusted or not wider_than_default(mode):
+        return mode
+    return PermissionMode.DEFAULT
 
 
 def _person_mode(engine: Engine, mode: PermissionMode) -> PermissionMode:

@@ -35,6 +35,10 @@ def child_mode(
     return mode, capped
 
 
+def wider_than_default(mode: PermissionMode) -> bool:
+    return _WIDTH[mode] > _WIDTH[PermissionMode.DEFAULT]
+
+
 def _default(parent: PermissionMode, default: str) -> PermissionMode:
     if parent in _FREE or default == "inherit":
         return parent

@@ -250,3 +250,23 @@ async def test_a_denied_tool_is_not_offered(tmp_path: Path) -> None:
         await shop.run()
         names = [tool["name"] for tool in shop.asked(0)["tools"]]
         assert ("Bash" in names, "Edit" in names) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("trusted", "said", "mode"),
+    [
+        (True, "acceptEdits", PermissionMode.ACCEPT_EDITS),
+        (False, "acceptEdits", PermissionMode.DEFAULT),
+        (None, "acceptEdits", PermissionMode.DEFAULT),
+        (False, "bypassPermissions", PermissionMode.DEFAULT),
+        (False, "plan", PermissionMode.PLAN),
+        (False, "dontAsk", PermissionMode.DONT_ASK),
+    ],
+)
+async def test_m4_a_folder_that_is_not_trusted_makes_no_agent_freer(
+    shop: Shop, trusted: bool | None, said: str, mode: PermissionMode
+) -> None:
+    agent_file(shop, "free", f"permissionMode: {said}")
+    shop.runtime.trusted = trusted
+    shop.says(say("ok"))
+    assert (await shop.spawn("go", agent_type="free")).permission_mode is mode

@@ -79,6 +79,7 @@ class Editor:
     nvim: Any
     process: int
     screen_now: Screen = field(factory=Screen)
+    quitted: bool = False
 
     @classmethod
     def start(
@@ -215,6 +216,9 @@ class Editor:
 
     def quit(self) -> None:
         """Its server ends with it."""
+        if self.quitted:
+            return
+        self.quitted = True
         with contextlib.suppress(OSError, EOFError):  # the answer is the end of the process
             self.nvim.command("qall!")
         self.nvim.close()

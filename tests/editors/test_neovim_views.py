@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lsp_server.demo.script import conversation, say, use
@@ -37,7 +39,7 @@ def sent(editor: Editor, command: str) -> dict[str, object]:
         editor.lua("require('agent_ls.client').request = _G.real")
 
 
-def test_the_plugin_loads_nothing_until_it_is_used(editor: Editor, start: Start) -> None:
+def test_the_plugin_loads_nothing_until_it_is_used(start: Start) -> None:
     fresh = start()
     loaded = "return vim.tbl_filter(function(n) return vim.startswith(n, 'agent_ls') end, vim.tbl_keys(package.loaded))"
     assert (fresh.lua(loaded), fresh.nvim.funcs.exists(":Agent")) == ([], 2)
@@ -116,7 +118,7 @@ def test_a_range_is_told_with_its_diagnostics(editor: Editor, model: Model, repo
 
 
 @pytest.mark.parametrize("size", [(100, 30), (60, 20)])
-def test_the_list_fits_and_shows_every_depth(start: Start, model: Model, size: tuple[int, int]) -> None:
+def test_the_list_fits_and_shows_every_depth(editor: Editor, model: Model, size: tuple[int, int]) -> None:
     long = "A very long description of a job that does not fit into any list that is as narrow as this one is here"
     model.says(
         conversation(
@@ -131,7 +133,8 @@ def test_the_list_fits_and_shows_every_depth(start: Start, model: Model, size: t
         conversation(say(use("Bash", command="echo " + "x" * 200)), say("x"), first_user="child one", name="one"),
         conversation(say("x", gate="never"), first_user="child two", name="two"),
     )
-    editor = start("app.py", size=size)
+    editor.resize(*size)
+    editor.edit("app.py")
     editor.command("Agent spawn root go")
     editor.command("Agent list")
     editor.wait_for("NEEDS YOU")
@@ -250,6 +253,18 @@ def test_a_server_that_dies_is_told_with_its_last_words_and_starts_again(
     editor.command("Agent list")
     editor.wait_for("interrupted")
     editor.wait_until(lambda: editor.status() == "", "it runs again")
+
+
+def test_no_server_outlives_its_editor(start: Start) -> None:
+    editor = start("app.py")
+    editor.command("Agent list")
+    editor.wait_until(lambda: editor.lua("return require('agent_ls.client').running()"), "it runs")
+    [server] = children(editor.process)
+    editor.quit()
+    end = time.monotonic() + 10
+    while psutil.pid_exists(server) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(server)
 
 
 def children(process: int) -> list[int]:

@@ -650,7 +650,7 @@ function M.open()
     view.timer = assert(vim.uv.new_timer())
     view.timer:start(1000, 1000, vim.schedule_wrap(tick))
   end
-  local height = math.max(math.min(config.values.list_height, math.floor(vim.o.lines / 2)), 4)
+  local height = math.max(math.min(config.values.list_height, math.floor(vim.o.lines * 0.4)), 4)
   local win = api.nvim_open_win(buf, true, { split = "below", win = -1, height = height })
   ui.plain_window(win)
   vim.wo[win][0].cursorline = true

@@ -212,7 +212,6 @@ local function keys(view)
   if client.offers("restore") and #view.undo > 0 then
     table.insert(parts, "gu undo")
   end
-  table.insert(parts, "q close")
   table.insert(parts, "g? help")
   return " " .. table.concat(parts, "  ")
 end
@@ -660,27 +659,37 @@ end
 -- The tab
 
 local HELP = {
-  "Review: keys in all three windows",
-  "  ga  accept the change at the cursor      gA  accept the file    A  accept all",
-  "  gr  reject the change at the cursor      gR  reject the file    R  reject all",
-  "  gu  undo the last accept or reject       gc  comment to the agent",
-  "  <CR> in the list: go to the change; on a decided one, show it",
-  "  ]c [c  next and previous change          q   close, which decides nothing",
-  "In your own buffer u undoes an accepted change as any other edit.",
+  "ga gr  accept, reject the change at the cursor",
+  "gA gR  the whole file",
+  "A  R   everything",
+  "gu     undo the last answer",
+  "gc     comment to the agent, which goes on with it",
+  "]c [c  next, previous change",
+  "<CR>   in the list: go to the change, or show it",
+  "q      close, which decides nothing",
+  "u in your own buffer undoes as any other edit.",
 }
 
-local function popup(lines, title)
-  local width = 1
+local function popup(lines, title, groups)
+  local width = vim.fn.strdisplaywidth(title)
   for _, line in ipairs(lines) do
     width = math.max(width, vim.fn.strdisplaywidth(line))
   end
   width = math.min(width, vim.o.columns - 4)
-  local wrapped = {}
+  local wrapped, colours = {}, {}
   for _, line in ipairs(lines) do
-    vim.list_extend(wrapped, ui.wrap(line, width, "      "))
+    for _, part in ipairs(ui.wrap(line, width, "       ")) do
+      table.insert(wrapped, part)
+      table.insert(colours, groups and groups[line:sub(1, 1)] or false)
+    end
   end
   local buf = ui.scratch("agents://text")
   ui.set_lines(buf, wrapped)
+  for index, group in ipairs(colours) do
+    if group then
+      api.nvim_buf_set_extmark(buf, namespace, index - 1, 0, { line_hl_group = group })
+    end
+  end
   local height = math.min(#wrapped, vim.o.lines - 5)
   api.nvim_open_win(buf, true, {
     relative = "editor",
@@ -715,8 +724,9 @@ local function enter(view)
     return
   end
   if row.hunk and row.hunk.state ~= "open" then
-    local text = vim.split(ui.visible(row.hunk.text, "\t"), "\n", { plain = true })
-    return popup(vim.list_extend({ row.file.path .. ": " .. row.hunk.state }, text), " A change ")
+    local text = vim.split(ui.visible(vim.trim(row.hunk.text), "\t"), "\n", { plain = true })
+    local title = (" %s: %s "):format(ui.visible(row.file.path), row.hunk.state)
+    return popup(text, title, { ["+"] = "AgentLsAdded", ["-"] = "AgentLsRemoved" })
   end
   follow_cursor(view)
   api.nvim_set_current_win(view.right)
@@ -844,6 +854,12 @@ local function build(info, review)
   view.right = api.nvim_open_win(view.bufs.right, false, { split = "right", win = view.left })
   for _, win in ipairs({ view.list, view.left, view.right }) do
     ui.plain_window(win)
+  end
+  -- What goes is red and what comes green; the winbar says all that the status line would.
+  vim.wo[view.left][0].winhighlight = "DiffAdd:DiffDelete,DiffDelete:NonText"
+  vim.wo[view.right][0].winhighlight = "DiffDelete:NonText"
+  for _, win in ipairs({ view.left, view.right }) do
+    vim.wo[win][0].statusline = " "
   end
   vim.wo[view.list][0].cursorline = true
   vim.wo[view.list][0].winfixheight = true

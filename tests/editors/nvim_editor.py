@@ -129,6 +129,13 @@ class Editor:
         time.sleep(settle)
         self.nvim.input(text)
 
+    @contextlib.contextmanager
+    def too_early(self) -> Iterator[None]:
+        """In here every key comes within the guard time, however slow the machine is."""
+        self.lua("require('agent_ls').setup({ guard_ms = 1000000 })")
+        yield
+        self.lua("require('agent_ls').setup()")
+
     def answer(self, key: str) -> None:
         """A key for the question that is open: after its guard time."""
         self.keys(key, settle=0.35)

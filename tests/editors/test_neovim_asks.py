@@ -75,8 +75,10 @@ def test_a14_nothing_is_allowed_by_accident(editor: Editor, model: Model, repo: 
     editor.wait_until(lambda: editor.buffer[0] == "hello 1line_1 = 1", "what is typed goes to the text")
     assert waiting(editor) == 1
 
-    editor.keys(":Agent approve<CR>1<CR>")  # typed ahead
-    editor.wait_for("Question 1 of 1")
+    with editor.too_early():
+        editor.keys(":Agent approve<CR>1<CR>")  # typed ahead
+        editor.wait_for("Question 1 of 1")
+        assert waiting(editor) == 1
     editor.keys("<CR><Esc><Space>yY", settle=0.5)
     assert editor.wait_for("Question 1 of 1")
     assert waiting(editor) == 1
@@ -96,8 +98,11 @@ def test_a14_the_next_question_has_its_own_guard_time(editor: Editor, model: Mod
     ask(editor, "other")
     editor.command("Agent approve")
     editor.wait_for("Question 1 of 2")
-    editor.answer("11")
-    editor.wait_until(lambda: "touch three" in editor.text, "the second question is shown")
+    editor.answer("1")
+    with editor.too_early():
+        editor.wait_for("Question 1 of 1", "touch three")
+        editor.keys("1")
+        assert waiting(editor) == 1
     assert not (repo.path / "three").exists()
     editor.answer("3")
     ended(editor, "other")
@@ -224,8 +229,9 @@ def test_d24_the_diff_is_on_the_screen_before_a_key_counts(
     for number in range(1, 4):
         assert f"│ {number}  " in screen
     assert "Reject and say why   q  Decide later" in screen
-    editor.keys("1")
-    assert waiting(editor) == 1
+    with editor.too_early():
+        editor.keys("1")
+        assert waiting(editor) == 1
     editor.keys("/+line_40<CR>")
     editor.wait_for("+line_40 = 41")
     editor.answer("1")

@@ -244,7 +244,9 @@ def test_d24_a_deletion_is_asked_for_with_its_diff_in_view(editor: Editor, model
     screen = editor.wait_for("Delete old.txt?", " y  Yes    n  No")
     assert "to go" in screen
     editor.picture("review-deletion")
-    editor.keys("y")  # too early to be meant
+    with editor.too_early():
+        editor.keys("yn")
+        assert "Delete old.txt?" in editor.text
     editor.keys("n", settle=0.35)
     editor.wait_for("Nothing was accepted")
     assert (repo.path / "old.txt").exists()

@@ -24,10 +24,11 @@ demo: setup
 test: setup system check
 	@$(BIN)/python -m pytest $(ARGS)
 
-check: setup
+check: setup system
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q .
 	@$(BIN)/mypy
+	@luacheck -q editors/nvim
 
 soak: setup system
 	@AGENT_LS_SOAK=1 $(BIN)/python -m pytest --timeout 1800 $(ARGS)

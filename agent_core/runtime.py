@@ -101,7 +101,7 @@ class Runtime:
 
     async def send(self, to: str, message: str) -> AgentInfo:
         """To a running agent at its next turn; to one that ended as its next run."""
-        agent = await self._main_agent() if to == MAIN else self._live(to)
+        agent = await self._main_agent() if to == MAIN else await self._live(to)
         if agent.idle.is_set():
             await self._check_again(agent)
         if agent.idle.is_set():
@@ -112,7 +112,7 @@ class Runtime:
 
     async def stop(self, agent_id: str, scope: StopScope = "agent") -> AgentInfo:
         """Returns after the agent's processes are gone. AlreadyTerminal when nothing of it runs."""
-        agent = self._live(agent_id)
+        agent = await self._live(agent_id)
         if agent.idle.is_set():
             raise AlreadyTerminal(f"agent {agent_id} does not run: it is {agent.status}")
         agent.stop()
@@ -279,12 +279,15 @@ class Runtime:
             refuse_denied(agent.project, agent.definition.name)
         self.credentials()
 
-    def _live(self, agent_id: str) -> Agent:
+    async def _live(self, agent_id: str) -> Agent:
+        """By id, or by the name that was given last. OwnedElsewhere when another process runs it."""
         named = [agent for agent in self._agents.values() if agent.log.state.info.name == agent_id]
         agent = self._agents.get(agent_id) or (named[-1] if named else None)
-        if agent is None:
-            raise UnknownAgent(f"no agent {agent_id!r} lives in this process; agent/list names those that do")
-        return agent
+        if agent is not None:
+            return agent
+        if is_live(await self.info(agent_id)):
+            raise OwnedElsewhere(f"agent {agent_id} runs in another process; use the editor that started it")
+        raise UnknownAgent(f"agent {agent_id} has ended in an earlier process; it can be reviewed, not run again")
 
     async def _main_agent(self) -> Agent:
         folder = self.folders[0]

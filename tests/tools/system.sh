@@ -1,7 +1,7 @@
 #!/bin/sh
 # Debian packages that are missing. Without the right to install, says what to install and stops.
 set -eu
-[ $# -gt 0 ] || set -- git:git emacs:emacs-nox:elpa-eglot rg:ripgrep
+[ $# -gt 0 ] || set -- git:git emacs:emacs-nox:elpa-eglot rg:ripgrep luacheck:lua-check
 
 missing=""
 for entry in "$@"; do

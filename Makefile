@@ -28,7 +28,7 @@ check: setup system
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q .
 	@$(BIN)/mypy
-	@luacheck -q editors/nvim
+	@cd editors/nvim && luacheck -q .
 
 soak: setup system
 	@AGENT_LS_SOAK=1 $(BIN)/python -m pytest --timeout 1800 $(ARGS)

@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: setup system demo test check soak bench mutants constraints clean
+.PHONY: setup system demo test check soak bench mutants constraints vsix clean
 
 setup: $(VENV)/.installed
 
@@ -17,6 +17,13 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 # Editors and tools that the tests drive; never skipped, so that a green run means that they were there.
 system:
 	@sh tests/tools/system.sh
+	@sh tests/tools/vscode_install.sh
+
+# The VS Code extension, packed: dist/agent-language-server.vsix
+vsix:
+	@sh tests/tools/vscode_install.sh extension
+	@mkdir -p dist
+	@cd editors/vscode && npm run --silent vsix -- --out ../../dist/agent-language-server.vsix
 
 demo: setup
 	@$(BIN)/agent-ls demo $(ARGS)

@@ -1,0 +1,248 @@
+/** The commands "Agent: …" and the code action. A person's word starts all of them, so these may take the focus. */
+
+import * as vscode from "vscode";
+import { type AgentNode, type Agents, isLive, isReviewable, titleOf } from "./agents";
+import { type Connection, Shown } from "./client";
+import type { Documents } from "./documents";
+import type { Asks } from "./permission";
+import type { AgentInfo, SpawnContext, SpawnParams } from "./protocol";
+import type { ReviewNode, Reviews } from "./review";
+import { message, visible } from "./text";
+
+export interface Parts {
+  connection: Connection;
+  agents: Agents;
+  asks: Asks;
+  documents: Documents;
+  reviews: Reviews;
+}
+
+interface Place extends vscode.QuickPickItem {
+  agentType?: string;
+  isolation?: "none" | "worktree";
+}
+
+const DESCRIPTION = 60;
+
+export function registerCommands(parts: Parts): vscode.Disposable[] {
+  const { connection, agents, asks, documents, reviews } = parts;
+  const register = (name: string, run: (...args: never[]) => unknown): vscode.Disposable =>
+    vscode.commands.registerCommand(`agentLs.${name}`, (...args: never[]) => told(() => run(...args)));
+  const onHunk = (act: "accept" | "reject") => (node: ReviewNode) =>
+    node.kind === "hunk" ? reviews[act]([{ path: node.file.path, hunks: [node.hunk.id] }]) : undefined;
+  const onFile = (act: "accept" | "reject") => (node: ReviewNode) => reviews[act]([{ path: node.file.path }]);
+
+  return [
+    register("launch", () => launch(parts)),
+    register("launchOnSelection", (context?: SpawnContext) => launchOnSelection(parts, context)),
+    register("stop", async (node?: AgentNode) => {
+      const info = await choose(agents, node, isLive, "Stop which agent?", "No agent is running.");
+      if (info) {
+        const { agent } = await connection.request("stop", { agentId: info.id });
+        agents.record(agent);
+      }
+    }),
+    register("log", async (node?: AgentNode) => {
+      const info = await choose(agents, node, () => true, "Show the log of which agent?", "There is no agent yet.");
+      if (info) {
+        await documents.showTranscript(info.id);
+      }
+    }),
+    register("send", async (node?: AgentNode) => {
+      const info = await choose(agents, node, () => true, "Send a message to which agent?", "There is no agent yet.");
+      const text = info && (await vscode.window.showInputBox({ title: `To ${titleOf(info)}`, prompt: "It takes the message before its next step." }));
+      if (info && text?.trim()) {
+        const { agent } = await connection.request("send", { to: info.id, message: text.trim() });
+        agents.record(agent);
+      }
+    }),
+    register("review", async (node?: AgentNode) => {
+      const info = await choose(agents, node, isReviewable, "Review which agent?", "No agent has changes to review.");
+      if (info) {
+        await reviews.open(info.id);
+      }
+    }),
+    register("answer", (node?: AgentNode) => asks.open(node?.kind === "ask" ? node.ask.params.requestId : undefined)),
+    register("pickAnswer", () => asks.pick()),
+    register("key", (key: string) => asks.key(String(key))),
+    register("link", (requestId: string, key: string) => asks.link(requestId, key)),
+    register("showProposed", (requestId: string) => asks.showProposed(requestId)),
+    register("setApiKey", () => setApiKey(parts)),
+    register("restart", () => restart(parts)),
+    register("refresh", () => agents.fetch()),
+    register("acceptHunk", onHunk("accept")),
+    register("rejectHunk", onHunk("reject")),
+    register("acceptFile", onFile("accept")),
+    register("rejectFile", onFile("reject")),
+    register("acceptAll", () => reviews.accept()),
+    register("rejectAll", () => reviews.reject()),
+    register("undo", () => reviews.undo()),
+    register("openChanges", () => reviews.openChanges()),
+    register("closeReview", () => reviews.close()),
+    register("showChange", (node: ReviewNode) => reviews.showChange(node)),
+    reviews.onFrozen((uris) => documents.refresh(openOnly(uris))),
+    agents.onEnded((info) => void offerReview(info)),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => void told(() => (connection.running ? restart(parts) : undefined))),
+    vscode.languages.registerCodeActionsProvider({ scheme: "file" }, new Delegate(), {
+      providedCodeActionKinds: [Delegate.kind],
+    }),
+  ];
+}
+
+/** Runs it, and says what failed. */
+async function told(run: () => unknown): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (!(error instanceof Shown)) {
+      void vscode.window.showErrorMessage(`Agent: ${message(error)}`);
+    }
+  }
+}
+
+async function choose(
+  agents: Agents,
+  node: AgentNode | undefined,
+  fits: (info: AgentInfo) => boolean,
+  title: string,
+  none: string,
+): Promise<AgentInfo | undefined> {
+  if (node?.kind === "agent") {
+    return agents.get(node.id);
+  }
+  const found = agents.all().filter(fits);
+  if (found.length === 0) {
+    void vscode.window.showInformationMessage(none);
+    return undefined;
+  }
+  const items = found.map((info) => ({ label: titleOf(info), description: `${info.agentType}, ${info.status}`, info }));
+  return found.length === 1 ? found[0] : (await vscode.window.showQuickPick(items, { title }))?.info;
+}
+
+// Launching
+
+async function launch(parts: Parts, context?: SpawnContext): Promise<void> {
+  if (!vscode.workspace.workspaceFolders?.length) {
+    void vscode.window.showInformationMessage("Open a folder first: an agent works in one.");
+    return;
+  }
+  const prompt = await vscode.window.showInputBox({
+    title: context ? "Launch an agent on the selection" : "Launch an agent",
+    prompt: "What shall it do?",
+    placeHolder: "Make the failing test pass",
+    ignoreFocusOut: true,
+  });
+  if (!prompt?.trim()) {
+    return;
+  }
+  const place = await vscode.window.showQuickPick(places(parts), { title: "Where, and as which agent?", ignoreFocusOut: true });
+  if (!place) {
+    return;
+  }
+  const params: SpawnParams = {
+    prompt: prompt.trim(),
+    description: shortened(prompt.trim()),
+    ...(place.agentType ? { agentType: place.agentType } : {}),
+    ...(place.isolation ? { isolation: place.isolation } : {}),
+    ...(context ? { context } : {}),
+  };
+  const { agent } = await parts.connection.request("spawn", params);
+  parts.agents.record(agent);
+}
+
+function shortened(text: string): string {
+  const line = text.split("\n")[0] ?? "";
+  return line.length > DESCRIPTION ? `${line.slice(0, DESCRIPTION - 1)}…` : line;
+}
+
+/** The two usual places first, then the named agents. */
+async function places({ connection }: Parts): Promise<Place[]> {
+  const usual: Place[] = [
+    { label: "$(git-branch) In a worktree of its own", description: "you review its changes before they reach your files", isolation: "worktree" },
+    { label: "$(folder) In this folder", description: "it asks before each edit", isolation: "none" },
+  ];
+  const { agents } = await connection.request("definitions", {});
+  const named = agents
+    .filter(({ overridden, name }) => !overridden && name !== "general-purpose")
+    .map((each): Place => ({ label: `$(hubot) ${visible(each.name)}`, description: each.source, detail: visible(each.description), agentType: each.name }));
+  return named.length > 0 ? [...usual, { label: "Named agents", kind: vscode.QuickPickItemKind.Separator }, ...named] : usual;
+}
+
+async function launchOnSelection(parts: Parts, given?: SpawnContext): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  const isContext = given !== undefined && typeof given.uri === "string";
+  if (!isContext && editor?.document.uri.scheme !== "file") {
+    void vscode.window.showInformationMessage("Select text in a file first.");
+    return;
+  }
+  const context = isContext ? given : editor && (await contextOf(parts, editor.document, editor.selection));
+  await launch(parts, context);
+}
+
+async function contextOf({ connection }: Parts, document: vscode.TextDocument, range: vscode.Range): Promise<SpawnContext> {
+  const found = vscode.languages.getDiagnostics(document.uri).filter((each) => each.range.intersection(range) !== undefined);
+  const { start, end } = range;
+  return {
+    uri: document.uri.toString(),
+    range: { start: { line: start.line, character: start.character }, end: { line: end.line, character: end.character } },
+    ...(found.length > 0 ? { diagnostics: await connection.diagnostics(found) } : {}),
+  };
+}
+
+/** "Delegate to agent" on a selection or a problem. Its command reads both from the editor. */
+class Delegate implements vscode.CodeActionProvider {
+  static readonly kind = vscode.CodeActionKind.Refactor.append("agent");
+
+  provideCodeActions(_: vscode.TextDocument, range: vscode.Range, context: vscode.CodeActionContext): vscode.CodeAction[] {
+    if (range.isEmpty && context.diagnostics.length === 0) {
+      return [];
+    }
+    const what = context.diagnostics.length > 0 ? "this problem" : "the selection";
+    const fix = context.diagnostics.length > 0 && !context.only?.contains(Delegate.kind);
+    const action = new vscode.CodeAction(`Delegate to agent: ${what}…`, fix ? vscode.CodeActionKind.QuickFix : Delegate.kind);
+    action.command = { command: "agentLs.launchOnSelection", title: "Delegate to agent" };
+    action.diagnostics = [...context.diagnostics];
+    return [action];
+  }
+}
+
+// The server
+
+async function setApiKey(parts: Parts): Promise<void> {
+  const key = await vscode.window.showInputBox({
+    title: "API key of the Messages API",
+    prompt: "Kept in the secret storage of VS Code. Empty: removed; the environment counts.",
+    password: true,
+    ignoreFocusOut: true,
+  });
+  if (key === undefined) {
+    return;
+  }
+  await parts.connection.setApiKey(key.trim());
+  if (parts.connection.running) {
+    await restart(parts);
+  }
+}
+
+/** What changed counts after a restart, which ends what runs: so that is asked first. */
+async function restart({ connection, agents }: Parts): Promise<void> {
+  const running = agents.live().length;
+  if (running > 0) {
+    const text = `Restarting the agent server ends ${running === 1 ? "a running agent" : `${running} running agents`}.`;
+    if ((await vscode.window.showWarningMessage(text, "Restart", "Later")) !== "Restart") {
+      return;
+    }
+  }
+  await connection.restart();
+}
+
+async function offerReview(info: AgentInfo): Promise<void> {
+  if (info.status === "failed" && info.depth === 0) {
+    void vscode.window.showErrorMessage(`Agent failed: ${titleOf(info)}. ${visible(info.error ?? "")}`);
+  }
+}
+
+function openOnly(uris: string[]): string[] {
+  const open = new Set(vscode.workspace.textDocuments.map(({ uri }) => uri.toString()));
+  return uris.map((uri) => vscode.Uri.parse(uri).toString()).filter((uri) => open.has(uri));
+}

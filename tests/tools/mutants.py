@@ -149,6 +149,8 @@ def _copy(folder: Path) -> Path:
         if name and (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
+    for arguments in (["init", "-q"], ["add", "-A"]):  # a test asks git which files there are
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
     return folder
 
 

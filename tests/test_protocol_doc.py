@@ -38,6 +38,7 @@ def test_no_section_without_a_method() -> None:
     assert [name for name in SECTIONS if name.startswith("agent/") and name not in METHOD_NAMES] == []
 
 
+@pytest.mark.spec("ED-1")
 def test_the_early_answer_names_the_methods_that_exist() -> None:
     """The bootstrap repeats the names because importing the types takes too long for it."""
     assert list(METHODS) == sorted(INBOUND)

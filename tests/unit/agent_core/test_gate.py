@@ -143,7 +143,7 @@ async def test_two_asks_at_once_wait_until_both_are_answered(shop: Shop, tmp_pat
     shop.check(info)
 
 
-@pytest.mark.spec("PM-6")
+@pytest.mark.spec("PM-6", "ED-2")
 async def test_the_request_says_who_asks_for_what_and_what_would_happen(shop: Shop) -> None:
     path = shop.folder / "a.txt"
     path.write_text("one\n")

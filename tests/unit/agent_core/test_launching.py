@@ -13,6 +13,7 @@ import pytest
 
 from agent_core.disk import Disk
 from agent_core.disk_target import DiskTarget
+from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, MessageAdded, StatusChanged
 from agent_core.messages import ToolResultBlock
 from agent_core.permissions.types import PermissionAnswer, PermissionRequest
@@ -246,7 +247,17 @@ async def test_a_failing_child_keeps_what_it_had_said(desk: Desk) -> None:
 async def test_waiting_parents_hold_no_place(desk: Desk) -> None:
     """With one place only, a parent's children still run, one after the other, and the queue is shown."""
     desk.runtime.client_settings = {"maxConcurrentAgents": 1}
-    root = await desk.run(turns("ok", user="child "), turns([job("a"), job("b"), job("c")], "done"))
+    known: list[str] = []
+
+    def watch(log: EventLog) -> None:
+        """The first child answers once all three are there."""
+        known.append(log.agent_id)
+        if len(known) == 4:
+            desk.model.gate("g").set()
+
+    desk.runtime.watch(watch)
+    held = {"name": "held", "match": {"first_user": "child "}, "turns": [{"content": ["ok"], "gate": "g"}]}
+    root = await desk.run(held, turns([job("a"), job("b"), job("c")], "done"))
     children = await desk.children(root)
     assert (root.result, [info.status for info in children]) == ("done", [TaskStatus.COMPLETED] * 3)
     positions = []

@@ -147,6 +147,19 @@ async def test_k4_a_late_answer_to_a_withdrawn_request_is_ignored() -> None:
     assert output.sent[1:] == [{"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": request_id}}]
 
 
+@pytest.mark.parametrize("answer", [{"result": {"applied": True}}, {"error": {"code": 1, "message": "late"}}])
+async def test_k4_an_answer_between_shutdown_and_the_end_is_ignored(answer: Any, caplog: Any) -> None:
+    """The future is withdrawn, and its waiter has not run yet."""
+    rpc, output = connected()
+    waiting = asyncio.ensure_future(rpc.call("workspace/applyEdit", {"edit": {}}))
+    await settled()
+    rpc.lsp_shutdown()
+    receive(rpc, id=output.sent[0]["id"], **answer)
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert [record for record in caplog.records if record.name != "asyncio"] == []
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

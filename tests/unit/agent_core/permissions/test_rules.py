@@ -109,6 +109,7 @@ def test_agents_by_name(name: str, expected: Match) -> None:
     assert matched("Agent(Explore)", "deny", "Agent", PermissionFacts(), name) is expected
 
 
+@pytest.mark.spec("PM-2")
 def test_an_allow_needs_link_and_target_and_a_deny_hits_on_either(tmp_path: Path) -> None:
     outside, inside = tmp_path / "outside", tmp_path / "inside"
     outside.mkdir(), inside.mkdir()

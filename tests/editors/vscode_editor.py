@@ -170,14 +170,14 @@ class Code:
             viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce", device_scale_factor=1
         )
         context.set_default_timeout(PATIENCE)
-        window = Window(context, context.new_page())
+        window = Window(context, context.new_page(), folder)
         self.windows.append(window)
         window.page.goto(f"http://127.0.0.1:{self.port}/?folder={folder}")
         window.status.wait_for()
         return window
 
-    def close_windows(self) -> None:
-        while self.windows:
+    def close_windows(self, keep: int = 0) -> None:
+        while len(self.windows) > keep:
             self.windows.pop().context.close()
 
     def close(self) -> None:
@@ -197,6 +197,7 @@ class Code:
 class Window:
     context: BrowserContext
     page: Page
+    folder: Path
 
     # In
 

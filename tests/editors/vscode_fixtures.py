@@ -7,6 +7,7 @@ long as it lives, so it must be gone before other modules run theirs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -56,17 +57,44 @@ def repo(tmp_path: Path, clean_git: None) -> Repo:
 
 @pytest.fixture
 def code(request: pytest.FixtureRequest, code_and_model: tuple[Code, Model], model: Model) -> Iterator[Code]:
-    """Closes the test's windows. When it failed, what they show is kept with the pictures."""
+    """For windows of this test's own, which are closed after it."""
     found = code_and_model[0]
-    failed = request.session.testsfailed
-    yield found
-    if PICTURES and request.session.testsfailed > failed:
-        for number, each in enumerate(found.windows):
-            each.picture(f"failed-{request.node.name}-{number}")
+    before = len(found.windows)
+    with pictured(request, found):
+        yield found
     found.settings()
-    found.close_windows()
+    found.close_windows(before)
 
 
 @pytest.fixture
 def window(code: Code, repo: Repo) -> Window:
+    """This test's own."""
     return code.open(repo.path)
+
+
+@pytest.fixture
+def shared_repo(request: pytest.FixtureRequest, code_and_model: tuple[Code, Model], clean_git: None) -> Repo:
+    """One for the module, another after a failure: nobody knows in what state that left it."""
+    path = code_and_model[0].place / "shared" / str(request.session.testsfailed) / "project"
+    return Repo(path) if path.exists() else init(path, FILES)
+
+
+@pytest.fixture
+def win(
+    request: pytest.FixtureRequest, code_and_model: tuple[Code, Model], model: Model, shared_repo: Repo
+) -> Iterator[Window]:
+    """A window in `shared_repo` for several tests: opening one takes seconds."""
+    code = code_and_model[0]
+    found = next((each for each in code.windows if each.folder == shared_repo.path), None)
+    with pictured(request, code):
+        yield found or code.open(shared_repo.path)
+
+
+@contextmanager
+def pictured(request: pytest.FixtureRequest, code: Code) -> Iterator[None]:
+    """When the test fails, what the windows show is kept with the pictures."""
+    failed = request.session.testsfailed
+    yield
+    if PICTURES and request.session.testsfailed > failed:
+        for number, each in enumerate(code.windows):
+            each.picture(f"failed-{request.node.name}-{number}")

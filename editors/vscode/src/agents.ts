@@ -26,9 +26,14 @@ export class Agents implements vscode.Disposable {
   readonly onChanged = this.changed.event;
   readonly onEnded = this.ended.event;
   private readonly parts: vscode.Disposable[];
+  /** Newest first, by parent ("" for roots); made again after a change. */
+  private families: Map<string, AgentInfo[]> | undefined;
 
   constructor(private readonly connection: Connection) {
     this.parts = [
+      this.onChanged(() => {
+        this.families = undefined;
+      }),
       connection.onReady(() => void this.fetch().catch(() => undefined)),
       connection.onGone(() => this.lost()),
       connection.onProgress((params) => this.take(params)),
@@ -60,14 +65,23 @@ export class Agents implements vscode.Disposable {
 
   /** Newest first. An agent whose parent is unknown counts as a root. */
   roots(): AgentInfo[] {
-    return this.all().filter(({ parentId }) => parentId === undefined || !this.agents.has(parentId));
+    return this.family("");
   }
 
   /** In the order of their start. */
   children(id: string): AgentInfo[] {
-    return this.all()
-      .filter((info) => info.parentId === id)
-      .reverse();
+    return [...this.family(id)].reverse();
+  }
+
+  private family(parent: string): AgentInfo[] {
+    if (!this.families) {
+      this.families = new Map();
+      for (const info of this.all()) {
+        const key = info.parentId !== undefined && this.agents.has(info.parentId) ? info.parentId : "";
+        this.families.set(key, [...(this.families.get(key) ?? []), info]);
+      }
+    }
+    return this.families.get(parent) ?? [];
   }
 
   /** What the agent does right now, empty when nothing special. */
@@ -292,7 +306,8 @@ export class AgentsView implements vscode.TreeDataProvider<AgentNode>, vscode.Di
     item.contextValue = ["agent", isLive(info) ? "live" : "ended", ...(isReviewable(info) ? ["reviewable"] : [])].join(" ");
     const doing = visible(this.agents.doing(id));
     const word = status === "running" && doing ? "" : WORDS[status];
-    const facts = [word, doing, elapsed(info), tokens(info.usage)];
+    const type = info.agentType === "general-purpose" ? "" : visible(info.agentType);
+    const facts = [word, doing, type, elapsed(info), tokens(info.usage)];
     item.description = facts.filter((fact) => fact !== "").join(" · ");
     item.tooltip = this.tooltip(info, WORDS[status], doing);
     item.command = { command: "agentLs.log", title: "Show Log", arguments: [{ kind: "agent", id }] };

@@ -45,6 +45,12 @@ export class Connection implements vscode.Disposable {
   private stderr = "";
   private readonly output = vscode.window.createOutputChannel("Agent Language Server", { log: true });
 
+  private readonly watching = vscode.workspace.onDidChangeConfiguration((event) => {
+    if (event.affectsConfiguration("agentLs")) {
+      this.settingsChanged(event.affectsConfiguration("agentLs.command"));
+    }
+  });
+
   constructor(private readonly secrets: vscode.SecretStorage) {}
 
   get running(): boolean {
@@ -104,6 +110,7 @@ export class Connection implements vscode.Disposable {
 
   dispose(): void {
     void this.stop();
+    this.watching.dispose();
     this.output.dispose();
     for (const emitter of [this.ready, this.gone, this.progress]) {
       emitter.dispose();
@@ -164,7 +171,6 @@ export class Connection implements vscode.Disposable {
         ...(await this.apiKey()),
       },
       initializationFailedHandler: () => false,
-      synchronize: { configurationSection: [] },
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
         closed: () => this.closed(),
@@ -175,6 +181,14 @@ export class Connection implements vscode.Disposable {
         },
       },
     };
+  }
+
+  private settingsChanged(isCommand: boolean): void {
+    if (this.client && this.running) {
+      void this.client.sendNotification("workspace/didChangeConfiguration", { settings: { agentLs: settings() } });
+    } else if (isCommand && this.fault !== undefined) {
+      void this.restart().catch(() => undefined);
+    }
   }
 
   private async apiKey(): Promise<{ apiKey?: string }> {

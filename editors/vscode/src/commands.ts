@@ -81,7 +81,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     register("closeReview", () => reviews.close()),
     register("showChange", (node: ReviewNode) => reviews.showChange(node)),
     reviews.onFrozen((uris) => documents.refresh(openOnly(uris))),
-    agents.onEnded((info) => void offerReview(info)),
+    agents.onEnded((info) => void told(() => tellEnd(info, reviews))),
     vscode.workspace.onDidGrantWorkspaceTrust(() => void told(() => (connection.running ? restart(parts) : undefined))),
     vscode.languages.registerCodeActionsProvider({ scheme: "file" }, new Delegate(), {
       providedCodeActionKinds: [Delegate.kind],
@@ -139,15 +139,28 @@ async function launch(parts: Parts, context?: SpawnContext): Promise<void> {
   if (!place) {
     return;
   }
+  const cwd = context ? undefined : await folder();
   const params: SpawnParams = {
     prompt: prompt.trim(),
     description: shortened(prompt.trim()),
     ...(place.agentType ? { agentType: place.agentType } : {}),
     ...(place.isolation ? { isolation: place.isolation } : {}),
     ...(context ? { context } : {}),
+    ...(cwd ? { cwd } : {}),
   };
   const { agent } = await parts.connection.request("spawn", params);
   parts.agents.record(agent);
+}
+
+/** In a workspace of several folders: that of the open file, else the one that is picked. */
+async function folder(): Promise<string | undefined> {
+  if ((vscode.workspace.workspaceFolders?.length ?? 0) < 2) {
+    return undefined;
+  }
+  const open = vscode.window.activeTextEditor?.document.uri;
+  const found = open && vscode.workspace.getWorkspaceFolder(open);
+  const chosen = found ?? (await vscode.window.showWorkspaceFolderPick({ placeHolder: "In which folder shall it work?" }));
+  return chosen?.uri.fsPath;
 }
 
 function shortened(text: string): string {
@@ -181,7 +194,9 @@ async function launchOnSelection(parts: Parts, given?: SpawnContext): Promise<vo
 
 async function contextOf({ connection }: Parts, document: vscode.TextDocument, range: vscode.Range): Promise<SpawnContext> {
   const found = vscode.languages.getDiagnostics(document.uri).filter((each) => each.range.intersection(range) !== undefined);
-  const { start, end } = range;
+  const { start } = range;
+  // Whole lines end at the beginning of the next one, which is not meant.
+  const end = range.end.character === 0 && range.end.line > start.line ? document.lineAt(range.end.line - 1).range.end : range.end;
   return {
     uri: document.uri.toString(),
     range: { start: { line: start.line, character: start.character }, end: { line: end.line, character: end.character } },
@@ -236,9 +251,18 @@ async function restart({ connection, agents }: Parts): Promise<void> {
   await connection.restart();
 }
 
-async function offerReview(info: AgentInfo): Promise<void> {
-  if (info.status === "failed" && info.depth === 0) {
-    void vscode.window.showErrorMessage(`Agent failed: ${titleOf(info)}. ${visible(info.error ?? "")}`);
+/** Roots only: what their children found, they tell. */
+async function tellEnd(info: AgentInfo, reviews: Reviews): Promise<void> {
+  if (info.depth > 0) {
+    return;
+  }
+  if (info.status === "failed") {
+    await vscode.window.showErrorMessage(`Agent failed: ${titleOf(info)}. ${visible(info.error ?? "")}`);
+  } else if (info.status === "completed" && isReviewable(info) && reviews.agentId !== info.id) {
+    const chosen = await vscode.window.showInformationMessage(`Agent done: ${titleOf(info)}. Its changes wait for you.`, "Review");
+    if (chosen) {
+      await reviews.open(info.id);
+    }
   }
 }
 

@@ -21,6 +21,9 @@ interface Open extends Ask {
 }
 
 const GUARD_MS = 400;
+/** A list cuts longer lines off, and a rule that is not read whole is not to be chosen. */
+const PICK_WIDTH = 75;
+const OPEN = "open";
 const URI = vscode.Uri.from({ scheme: "agent-question", path: "/Agent asks" });
 const PROPOSED = "agent-proposed";
 const NOTHING = "No question is open.\n";
@@ -240,15 +243,19 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
     picker.title = [who(ask.params.agent), ...ask.params.agent.chain.map((link) => `for ${who(link)}`)].join(", ");
     picker.placeholder = `asks: ${visible(ask.params.title)}`;
     picker.ignoreFocusOut = true;
+    const whole = offered(ask.params).map((option, index) => ({ label: visible(option.label), key: String(index + 1) }));
+    const fitting = whole.filter(({ label }) => label.length <= PICK_WIDTH);
     picker.items = [
       { label: "Decide later", key: undefined },
-      ...offered(ask.params).map((option, index) => ({ label: visible(option.label), key: String(index + 1) })),
+      ...fitting,
       ...(canReason(ask.params) ? [{ label: "Reject and say why…", key: "r" }] : []),
+      ...(fitting.length < whole.length ? [{ label: "All answers, with their whole rules…", key: OPEN }] : []),
     ];
     picker.onDidAccept(() => {
       const key = picker.selectedItems[0]?.key;
-      if (key === undefined) {
+      if (key === undefined || key === OPEN) {
         picker.hide();
+        void (key === OPEN ? this.open(ask.params.requestId) : undefined);
       } else if (Date.now() - at >= GUARD_MS) {
         picker.hide();
         void this.choose(ask, key);

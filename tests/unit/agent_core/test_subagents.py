@@ -394,7 +394,7 @@ async def test_agents_above_the_limit_wait_in_line(tmp_path: Path, repo: Repo, f
         agents = [await shop.spawn(f"go{number}", **fields) for number in range(3)]
         await shop.model.wait_for(1)
         queued = StatusChanged(TaskStatus.PENDING, False, 1)
-        assert [shop.of(agent, StatusChanged)[-1].queue_position for agent in agents] == [None, 1, 2]
+        assert [(await shop.event(agent, StatusChanged)).queue_position for agent in agents] == [None, 1, 2]
         shop.model.gate("go0").set()
         await shop.model.wait_for(2)
         assert shop.of(agents[2], StatusChanged) == [evolve(queued, queue_position=2), queued]

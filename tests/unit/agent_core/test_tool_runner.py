@@ -35,7 +35,7 @@ class Barrier:
         self.running += 1
         if self.running == self.count:
             self.met.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(10):
             await self.met.wait()
         return f"met {label}"
 

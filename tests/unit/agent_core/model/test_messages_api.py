@@ -18,6 +18,7 @@ from agent_core.ports import ModelRequest
 from lsp_server.demo.model_server import ModelServer
 from lsp_server.demo.script import Fault, Script, conversation, say
 from tests.unit.agent_core.builders import StillClock
+from tests.unit.agent_core.workshop import import_sdk
 
 pytestmark = pytest.mark.anyio
 
@@ -70,6 +71,7 @@ class Service:
 
 @pytest.fixture
 async def service() -> AsyncIterator[Service]:
+    import_sdk()
     async with ModelServer(Script(())) as server:
         client = MessagesApi(lambda: Credentials("key", None, server.url))
         yield Service(server, client)

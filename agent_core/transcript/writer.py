@@ -11,6 +11,7 @@ import fcntl
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from agent_core.event_log import EventLog
 from agent_core.events import Event
 from agent_core.transcript.codec import encode
 from agent_core.transcript.readable import render
+
+_LOCK_TRIES, _LOCK_SECONDS = 20, 0.005
 
 
 @frozen
@@ -105,9 +108,17 @@ def _open(path: Path) -> int:
     """The lock lasts as long as we write: it tells another process that this agent lives here."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with contextlib.suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    _lock(handle)
     return handle
+
+
+def _lock(handle: int) -> None:
+    """One who lists agents holds each file for a moment, to see whether it is locked; that must not cost us ours."""
+    for _ in range(_LOCK_TRIES):
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(_LOCK_SECONDS)
 
 
 def _append(handle: int, data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import stat
 from pathlib import Path
 
@@ -89,6 +90,23 @@ async def test_the_list_is_made_of_heads_and_tails(tmp_path: Path) -> None:
         "alive": info(id=AgentId("alive"), status=TaskStatus.RUNNING),
     }
     other.close()
+
+
+@pytest.mark.spec("TR-4")
+async def test_one_who_looks_does_not_take_the_lock_from_one_who_writes(tmp_path: Path) -> None:
+    """Else an agent that lives here would be listed as interrupted elsewhere."""
+    place = files(tmp_path)
+    place.transcript.parent.mkdir(parents=True)
+    place.transcript.touch()
+    writer = TranscriptWriter(asyncio.get_running_loop())
+    writer.start()
+    with place.transcript.open() as looking:
+        fcntl.flock(looking.fileno(), fcntl.LOCK_SH)
+        log = started(tmp_path, writer)
+        await anyio.sleep(0.02)
+    await log.written()
+    assert [each.status for each in read_index(tmp_path)] == [TaskStatus.RUNNING]
+    writer.close()
 
 
 async def test_f2_a_huge_record_in_the_middle_does_not_slow_the_list(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from playwright.sync_api import expect
 from lsp_server.demo.script import conversation, say, use
 from tests.editors.nvim_editor import Model
 from tests.editors.vscode_editor import Code, Window, until
-from tests.editors.vscode_fixtures import clean_git, code, code_and_model, model, repo, shared_repo, win
+from tests.editors.vscode_fixtures import clean_git, code, code_and_model, model, repo, shared_repo, vsix, win
 from tests.git_helpers import Repo
 
-__all__ = ["clean_git", "code", "code_and_model", "model", "repo", "shared_repo", "win"]
+__all__ = ["clean_git", "code", "code_and_model", "model", "repo", "shared_repo", "vsix", "win"]
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 FOLDER = "In this folder"
 
 
@@ -103,6 +103,10 @@ def test_a_missing_server_is_told_with_the_fix_and_a_crashed_one_comes_back(
     expect(toast).to_contain_text('set "agentLs.command" to where it is')
     window.status_is("no server")
     window.picture("fault-missing")
+    code.settings({"agentLs.command": ["sh", "-c", "echo cannot read it >&2; exit 3"]})
+    toast = window.page.locator(".notification-toast").filter(has_text="It ended at once, with exit code 3.")
+    expect(toast).to_contain_text("It said: cannot read it")
+    expect(window.page.locator(".notification-toast")).to_have_count(2)
     code.settings()
     expect(window.status).not_to_contain_text("no server")
 
@@ -115,6 +119,7 @@ def test_a_missing_server_is_told_with_the_fix_and_a_crashed_one_comes_back(
         os.kill(each.pid, signal.SIGKILL)
     expect(window.row("go on", "interrupted")).to_be_visible()
     expect(window.badge).to_be_hidden()
+    expect(window.page.locator(".notification-toast").filter(has_text="agent-ls ended unexpectedly")).to_be_visible()
     window.picture("fault-crashed")
     window.launch("go again", FOLDER)
     window.status_is("1 needs you")

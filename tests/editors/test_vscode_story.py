@@ -10,12 +10,12 @@ from playwright.sync_api import expect
 from lsp_server.demo.script import conversation, say, use
 from tests.editors.nvim_editor import Model
 from tests.editors.vscode_editor import MAIN, NODE, VERSION, Window, until
-from tests.editors.vscode_fixtures import clean_git, code, code_and_model, model, repo, window
+from tests.editors.vscode_fixtures import clean_git, code, code_and_model, model, repo, vsix, window
 from tests.git_helpers import Repo
 
-__all__ = ["clean_git", "code", "code_and_model", "model", "repo", "window"]
+__all__ = ["clean_git", "code", "code_and_model", "model", "repo", "vsix", "window"]
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 def edit(path: str, old: str, new: str):

@@ -121,6 +121,7 @@ class Code:
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
     browser: Browser | None = None
+    context: BrowserContext | None = None
     windows: list[Window] = field(factory=list)
 
     def start(self, vsix: Path) -> None:
@@ -143,6 +144,9 @@ class Code:
             )
         until(self._listens, "VS Code listens")
         self.browser = self.playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(_BROWSER))
+        # One for all windows: the second one finds VS Code's code in the cache.
+        self.context = self.browser.new_context(reduced_motion="reduce", device_scale_factor=1)
+        self.context.set_default_timeout(PATIENCE)
 
     def settings(self, changed: Mapping[str, Any] | None = None) -> None:
         """Those of the person and of the machine: the server's command is one of the latter."""
@@ -165,12 +169,9 @@ class Code:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def open(self, folder: Path, size: tuple[int, int] = SIZE) -> Window:
-        assert self.browser is not None
-        context = self.browser.new_context(
-            viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce", device_scale_factor=1
-        )
-        context.set_default_timeout(PATIENCE)
-        window = Window(context, context.new_page(), folder)
+        assert self.context is not None
+        window = Window(self.context.new_page(), folder)
+        window.page.set_viewport_size({"width": size[0], "height": size[1]})
         self.windows.append(window)
         window.page.goto(f"http://127.0.0.1:{self.port}/?folder={folder}")
         window.status.wait_for()
@@ -178,7 +179,7 @@ class Code:
 
     def close_windows(self, keep: int = 0) -> None:
         while len(self.windows) > keep:
-            self.windows.pop().context.close()
+            self.windows.pop().page.close()
 
     def close(self) -> None:
         self.close_windows()
@@ -195,7 +196,6 @@ class Code:
 
 @define(eq=False)
 class Window:
-    context: BrowserContext
     page: Page
     folder: Path
 

@@ -27,15 +27,20 @@ FILES = {
 }
 
 
+@pytest.fixture(scope="session")
+def vsix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return package(tmp_path_factory.mktemp("vsix"))
+
+
 @pytest.fixture(scope="module")
-def code_and_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Code, Model]]:
+def code_and_model(tmp_path_factory: pytest.TempPathFactory, vsix: Path) -> Iterator[tuple[Code, Model]]:
     place = tmp_path_factory.mktemp("vscode")
     model = Model()
     env = environment(place / "env", place / "cache", model.url)
     with sync_playwright() as playwright:
         code = Code(place, env, playwright)
         try:
-            code.start(package(place))
+            code.start(vsix)
             yield code, model
         finally:
             code.close()

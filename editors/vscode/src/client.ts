@@ -23,6 +23,7 @@ import { type Calls, methods, notifications, type PermissionParams, type Permiss
 import { message } from "./text";
 
 const SECRET = "agentLs.apiKey";
+const LAST_WORDS_MS = 1000;
 const CRASHES = 4;
 const CRASH_WINDOW_MS = 3 * 60_000;
 type Answering = (params: PermissionParams, token: vscode.CancellationToken) => Promise<PermissionResult>;
@@ -43,6 +44,10 @@ export class Connection implements vscode.Disposable {
   private starting: Promise<AgentClient> | undefined;
   private crashes: number[] = [];
   private stderr = "";
+  /** How the server's process ended, once it did. */
+  private exit: string | undefined;
+  private ran = false;
+  private over: Promise<void> = Promise.resolve();
   private readonly output = vscode.window.createOutputChannel("Agent Language Server", { log: true });
 
   private readonly watching = vscode.workspace.onDidChangeConfiguration((event) => {
@@ -128,6 +133,7 @@ export class Connection implements vscode.Disposable {
     await this.client?.dispose().catch(() => undefined);
     const client = new AgentClient("agentLs", "Agent Language Server", () => this.launch(), await this.options());
     this.client = client;
+    this.ran = false;
     this.follow(client);
     try {
       await client.start();
@@ -135,6 +141,8 @@ export class Connection implements vscode.Disposable {
       if (this.client === client) {
         this.client = undefined;
       }
+      // What it wrote and how it ended may be told a moment later than that it is gone.
+      await Promise.race([this.over, new Promise((resolve) => setTimeout(resolve, LAST_WORDS_MS))]);
       throw this.failed(error);
     }
     return client;
@@ -153,6 +161,7 @@ export class Connection implements vscode.Disposable {
         return;
       }
       if (newState === State.Running) {
+        this.ran = true;
         this.fault = undefined;
         this.ready.fire();
       } else if (oldState === State.Running) {
@@ -200,6 +209,7 @@ export class Connection implements vscode.Disposable {
     const [program, ...args] = command();
     const cwd = vscode.workspace.workspaceFolders?.find((folder) => folder.uri.scheme === "file")?.uri.fsPath;
     this.stderr = "";
+    this.exit = undefined;
     return new Promise((resolve, reject) => {
       const child = spawn(program, args, { ...(cwd ? { cwd } : {}), stdio: "pipe" });
       child.stderr.setEncoding("utf8").on("data", (text: string) => {
@@ -207,6 +217,10 @@ export class Connection implements vscode.Disposable {
       });
       child.once("error", (error: NodeJS.ErrnoException) => reject(new Error(spawnFault(program, error))));
       child.once("spawn", () => resolve(child));
+      this.over = new Promise((done) => child.once("close", () => done()));
+      child.once("exit", (code, signal) => {
+        this.exit = signal ? `by ${signal}` : `with exit code ${code}`;
+      });
     });
   }
 
@@ -214,16 +228,21 @@ export class Connection implements vscode.Disposable {
     const now = Date.now();
     this.crashes = [...this.crashes.filter((at) => now - at < CRASH_WINDOW_MS), now];
     this.fault = `agent-ls ended unexpectedly. ${this.lastWords()}`;
+    // One that never ran is not tried again: `begin` tells why.
+    if (!this.ran) {
+      return { action: CloseAction.DoNotRestart, handled: true };
+    }
     if (this.crashes.length < CRASHES) {
-      return { action: CloseAction.Restart, handled: true, message: this.fault };
+      void vscode.window.showWarningMessage(`${this.fault} It is started again; what ran is interrupted.`);
+      return { action: CloseAction.Restart, handled: true };
     }
     void this.offerHelp(`agent-ls ended ${CRASHES} times in three minutes and is not started again. ${this.lastWords()}`);
     return { action: CloseAction.DoNotRestart, handled: true };
   }
 
   private failed(error: unknown): Error {
-    const words = this.lastWords();
-    this.fault = words ? `${message(error)} ${words}` : message(error);
+    const what = this.exit === undefined ? message(error) : `It ended at once, ${this.exit}.`;
+    this.fault = [what, this.lastWords()].filter((part) => part).join(" ");
     this.gone.fire(this.fault);
     void this.offerHelp(`The agent server could not be started. ${this.fault}`);
     return new Shown(this.fault);
@@ -257,6 +276,11 @@ class AgentClient extends LanguageClient {
     if (method !== "workspace/textDocumentContent") {
       super.registerFeature(feature as StaticFeature);
     }
+  }
+
+  /** Its own words stay in the output: what fails is told once, by whoever asked. */
+  override error(text: string, data?: unknown): void {
+    super.error(text, data, false);
   }
 
   protected override fillInitializeParams(params: Parameters<LanguageClient["fillInitializeParams"]>[0]): void {

@@ -40,6 +40,9 @@ _INHERITED = (
 )  # fmt: skip
 """An editor started from a git hook or alias has these; they would redirect every command to another repository."""
 
+_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""Seconds before a command that lost a race of git's own is tried again."""
+
 _TERMINATE = signal.SIGTERM
 _KILL = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
 
@@ -60,8 +63,25 @@ class GitCommand:
         ok: Sequence[int] = (0,),
     ) -> bytes:
         """Stdout. WorktreeFailed when git is missing or too old; GitFailed when the exit code is not in `ok`."""
+        result = await self._once(cwd, args, env or {}, stdin)
+        for pause in _PAUSES:
+            if not _raced(result):
+                break
+            await anyio.sleep(pause)
+            result = await self._once(cwd, args, env or {}, stdin)
+        if isinstance(result, WorktreeFailed):
+            raise result
+        exit_code, output, words = result
+        if exit_code not in ok:
+            said = words.decode(errors="replace").strip() or "no message"
+            raise GitFailed(f"`git {' '.join(args)}` in {cwd} failed with exit code {exit_code}: {said}", exit_code)
+        return output
+
+    async def _once(
+        self, cwd: Path, args: Sequence[str], env: Mapping[str, str], stdin: bytes | None
+    ) -> tuple[int, bytes, bytes] | WorktreeFailed:
         child = _Child()
-        work = partial(self._run, child, cwd, args, env or {}, stdin)
+        work = partial(self._run, child, cwd, args, env, stdin)
         async with anyio.create_task_group() as group:
             group.start_soon(child.end_when_cancelled)
             try:
@@ -70,13 +90,7 @@ class GitCommand:
                 child.finished.set()
             group.cancel_scope.cancel()
         await checkpoint_if_cancelled()
-        if isinstance(result, WorktreeFailed):
-            raise result
-        exit_code, output, words = result
-        if exit_code not in ok:
-            said = words.decode(errors="replace").strip() or "no message"
-            raise GitFailed(f"`git {' '.join(args)}` in {cwd} failed with exit code {exit_code}: {said}", exit_code)
-        return output
+        return result
 
     def _run(
         self, child: _Child, cwd: Path, args: Sequence[str], env: Mapping[str, str], stdin: bytes | None
@@ -138,6 +152,11 @@ class _Child:
                 os.killpg(process.pid, number)
 
 
+def _raced(result: tuple[int, bytes, bytes] | WorktreeFailed) -> bool:
+    """git looks at all worktrees of a repository, and fails when another git is just making one (seen with 2.39)."""
+    return not isinstance(result, WorktreeFailed) and result[0] == 128 and b"/commondir" in result[2]
+
+
 def _without(env: Mapping[str, str]) -> list[str]:
     """GitPython always hands on our whole environment, so what must not reach git is removed by `env`."""
     names = [name for name in _INHERITED if name in os.environ and name not in env]
@@ -189,6 +208,14 @@ async def find_repository(git: Git, cwd: Path) -> Repository:
         branch=reference.strip().removeprefix("refs/heads/") or None,
         superproject=superproject,
     )
+
+
+async def hidden_by_index(git: Git, cwd: Path, env: Mapping[str, str]) -> list[str]:
+    """Tracked paths that git was told not to look at (assume-unchanged, skip-worktree): it tells no change of them.
+    Files that a sparse checkout left out are not among them."""
+    listed = (await git.run(cwd, "ls-files", "-v", "-z", env=env)).split(b"\0")
+    flagged = [(entry[:1], os.fsdecode(entry[2:])) for entry in listed if entry]
+    return [path for flag, path in flagged if flag.islower() or (flag == b"S" and os.path.lexists(cwd / path))]
 
 
 async def require_commit(git: Git, cwd: Path) -> Repository:

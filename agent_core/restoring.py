@@ -10,12 +10,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from anyio import to_thread
 from attrs import field, frozen
 
+from agent_core.disk_target import replace_link, set_executable
 from agent_core.errors import GitFailed, NotReviewable, ReviewConflict, UserError
 from agent_core.ports import Git, ReviewTarget
 from agent_core.recovery import recover_refs
+from agent_core.review import ABSENT, EXECUTABLE, LINK, OTHER
 from agent_core.review_plans import Conflict
+from agent_core.review_targets import blocked, present
 from agent_core.worktree import Worktree
 
 
@@ -65,15 +69,35 @@ async def _record(git: Git, worktree: Worktree, agent_id: str, ref: str) -> dict
 async def _put_back(
     git: Git, worktree: Worktree, target: ReviewTarget, ref: str, path: str, record: Mapping[str, Any]
 ) -> None:
+    if reason := await to_thread.run_sync(blocked, worktree, path):
+        raise ReviewConflict(reason)
     place = worktree.repository / path
-    now = await target.read(place)
-    if _digest(now) != record["after"][path]:
+    now = await present(worktree, target, path)
+    if now.mode == OTHER or _digest(now.content) != record["after"][path]:
         raise ReviewConflict(f"{path} was changed after the apply and is left as it is; {ref} holds the text before")
-    before: bytes | str | None = None
-    if path not in record["absent"]:
-        before = await git.run(worktree.common_dir, "cat-file", "blob", f"{ref}:{path}")
-        before = before.decode("utf-8", "surrogatepass") if isinstance(now, str) else before
-    await target.write(place, now, before)
+    mode, before = await _before(git, worktree, ref, path, record)
+    if LINK in (mode, now.mode):
+        if isinstance(now.content, str):
+            raise ReviewConflict(f"{path} is open in the editor; close it first")
+        await to_thread.run_sync(replace_link, place, now.content, before, (now.mode == LINK, mode == LINK))
+        return
+    content: bytes | str | None = before
+    if before is not None and isinstance(now.content, str):
+        content = before.decode("utf-8", "surrogatepass")
+    await target.write(place, now.content, content)
+    if before is not None and await to_thread.run_sync(place.is_file):
+        await to_thread.run_sync(set_executable, place, mode == EXECUTABLE)
+
+
+async def _before(
+    git: Git, worktree: Worktree, ref: str, path: str, record: Mapping[str, Any]
+) -> tuple[str, bytes | None]:
+    """Mode and bytes that the file had before the act."""
+    if path in record["absent"]:
+        return ABSENT, None
+    entry = await git.run(worktree.common_dir, "ls-tree", "-z", ref, "--", path)
+    mode = entry.decode("utf-8", "surrogateescape").partition(" ")[0]
+    return mode, await git.run(worktree.common_dir, "cat-file", "blob", f"{ref}:{path}")
 
 
 def _digest(content: bytes | str | None) -> str | None:

@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from agent_core.git_objects import TreeEntry, store_files
 from agent_core.ports import Git
+from agent_core.repository import hidden_by_index
 from agent_core.review import ABSENT, EXECUTABLE, FILE, LINK, SUBMODULE
 from agent_core.worktree import Worktree
 
@@ -27,6 +28,7 @@ async def candidates(git: Git, worktree: Worktree, env: Mapping[str, str]) -> tu
         target = submodules if SUBMODULE in (old, new) else paths
         target[os.fsdecode(name)] = None
     paths.update((os.fsdecode(name), None) for name in untracked.split(b"\0") if name)
+    paths.update(dict.fromkeys(await hidden_by_index(git, worktree.path, env)))
     return list(paths), list(submodules)
 
 

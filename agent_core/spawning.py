@@ -105,7 +105,9 @@ def build_child(
     engine: Engine, parent: Agent, definition: AgentDefinition, request: SpawnRequest, isolation: Isolation
 ) -> tuple[Agent, bool]:
     """The agent of an Agent call, and whether its mode was capped (PM-3). It shares nothing mutable (CTX-1)."""
-    default = parent.project.configuration.settings.default_permission_mode
+    configuration = parent.project.configuration
+    # What people have not trusted gets no agent that is freer than the one that they are talking to.
+    default = configuration.settings.default_permission_mode if configuration.trusted else "inherit"
     mode, capped = child_mode(
         parent.mode, request.permission_mode, definition_mode(parent.project, definition), default
     )

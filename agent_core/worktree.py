@@ -18,7 +18,7 @@ from attrs import frozen
 
 from agent_core.errors import WorktreeFailed
 from agent_core.ports import Git
-from agent_core.repository import Repository, find_repository
+from agent_core.repository import Repository, find_repository, hidden_by_index
 from agent_core.worktree_claim import claim_place, undo
 from agent_core.worktree_names import check_location, check_outside, project_slug, worktrees_folder
 
@@ -164,6 +164,8 @@ async def _why_keep(git: Git, worktree: Worktree) -> str | None:
     if changes := await git.run(path, *status, env=env):
         files = [os.fsdecode(entry[3:]) for entry in changes.split(b"\0") if entry]
         return f"it has {len(files)} changed, untracked or ignored files: {', '.join(files[:5])}"
+    if hidden := await hidden_by_index(git, path, env):
+        return f"its index hides what happens to {', '.join(hidden[:5])}"
     visited = set((await git.run(path, "log", "--walk-reflogs", "--format=%H", "HEAD", env=env)).decode().split())
     if visited - {worktree.base_commit}:
         return "commits were made in it that may be on no branch"  # its reflog would go with it

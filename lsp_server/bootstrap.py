@@ -69,7 +69,7 @@ def _answer(body: bytes, output: int) -> object:
         if message["method"] != "initialize" or message.get("id") is None:
             return None
         reply = frame({"jsonrpc": "2.0", "id": message["id"], "result": initialize_result(message["params"])})
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     while reply:
         reply = reply[os.write(output, reply) :]

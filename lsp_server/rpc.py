@@ -60,8 +60,8 @@ class AgentProtocol(LanguageServerProtocol):
         """One frame's body: -32700 for what is no JSON, -32600 for what is no message."""
         try:
             message = json.loads(body)
-        except ValueError as error:
-            self._refuse(None, JsonRpcParseError(f"the message is no JSON: {error}"))
+        except (ValueError, RecursionError) as error:
+            self._refuse(None, JsonRpcParseError(f"the message is no JSON that can be read: {error}"))
             return
         self.handle_message(message)
 

@@ -7,6 +7,8 @@ processes within seconds, so that nothing of ours outlives the editor (K2).
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import logging
 import os
@@ -37,6 +39,7 @@ from lsp_server.transport import AnsweredFilter, QueueWriter, open_reader, read_
 logger = logging.getLogger(__name__)
 
 _LAG_SECONDS = 0.05
+_PR_SET_DUMPABLE = 4
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -50,9 +53,17 @@ def serve_socket(path: Path) -> int:
     return _run(lambda: _Server().over_socket(path))
 
 
+def _keep_environment_private() -> None:
+    """Commands of agents must not read our credentials from /proc (Linux; root may all the same)."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
 def _run(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     gc.freeze()
+    _keep_environment_private()
 
     async def main() -> int:
         return await serve()

@@ -1,7 +1,7 @@
 """Settings files to `Settings` and permission rules, highest first: managed, client, local, project, user.
 
-A broken file or entry is skipped and named; deny and ask rules of every file hold, allow rules of project files wait
-for trust; `baseUrl` is never taken from project files.
+A broken file or entry is skipped and named. Deny and ask rules of every file hold, everything else of project files
+waits for trust; `baseUrl` is never taken from project files.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ def combine(layers: list[Layer], env: Mapping[str, str], trusted: bool, problems
     """`layers` highest first. BadSetting never leaves: the entry is reported and the next layer's value counts."""
     values: dict[str, Any] = {}
     for layer in reversed(layers):
+        if layer.from_project and not trusted:
+            continue  # its deny and ask rules hold all the same, see `_rules`
         hidden = {"baseUrl", "provider", "apiKeyHelper"} if layer.from_project else set()
         values.update(_checked({k: v for k, v in layer.values.items() if k not in hidden}, layer, problems))
     rules = tuple(rule for layer in layers for rule in _rules(layer, trusted, problems))

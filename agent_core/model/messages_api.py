@@ -6,11 +6,14 @@ has a limit. Events are read raw: the SDK's typed events cost ten times as much 
 
 from __future__ import annotations
 
+import importlib
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
 from attrs import define, field, frozen
 
 from agent_core.errors import FatalModelError, MissingCredentials, RetryableModelError
@@ -74,6 +77,8 @@ class MessagesApi:
     _replaced: list[AsyncAnthropic] = field(factory=list)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Mapping[str, Any], None]:
+        if not _load_sdk.cache_info().currsize:
+            await to_thread.run_sync(_load_sdk, abandon_on_cancel=True)
         import anthropic
         import httpx2
 
@@ -122,6 +127,13 @@ class MessagesApi:
     def _unreachable(self, error: BaseException) -> str:
         where = self._client.base_url if self._client else "the model service"
         return f"no answer from {where}: {type(error).__name__} {error}".rstrip()
+
+
+@cache
+def _load_sdk() -> None:
+    """Takes seconds, and must not be done on the loop, where everything would wait for it, a stop included."""
+    for name in ("anthropic", "httpx2"):
+        importlib.import_module(name)
 
 
 async def call_model(

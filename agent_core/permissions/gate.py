@@ -143,6 +143,8 @@ async def _store(agent: Agent, settled: Settled) -> None:
     option = settled.option
     if option is None or option.rule is None:
         return
+    if settled.answer is not None and settled.answer.updated_input is not None:
+        return  # the rule names the input that the person has just replaced
     agent.project.grants.add(option, agent.project.project.root)
     if option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
         try:

@@ -118,8 +118,10 @@ def _guarded(facts: PermissionFacts) -> bool:
 
 
 def _guarded_path(path: Path) -> bool:
+    """In any case: on some disks `.GIT` is `.git`."""
     return any(
-        spelling.name in GUARDED_FILES or GUARDED_FOLDERS & set(spelling.parts) for spelling in (path, path.resolve())
+        spelling.name.casefold() in GUARDED_FILES or GUARDED_FOLDERS & {part.casefold() for part in spelling.parts}
+        for spelling in (path, path.resolve())
     )
 
 

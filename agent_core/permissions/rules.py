@@ -50,9 +50,9 @@ def match(rule: PermissionRule, tool: str, facts: PermissionFacts, name: str, ct
     if not _covers(rule, tool):
         return Match.NO
     if rule.specifier is None:
-        return _when(rule.tool == tool)
+        return _when(rule.tool == tool or rule.behavior != "allow")
     if tool == "Bash":
-        return _match_command(rule.specifier, facts.command or "")
+        return _match_command(rule, rule.specifier, facts.command or "")
     if tool == "Agent":
         return _when(rule.specifier == name)
     if rule.tool in ("Read", "Edit"):
@@ -71,10 +71,17 @@ def _covers(rule: PermissionRule, tool: str) -> bool:
     return False
 
 
-def _match_command(specifier: str, command: str) -> Match:
+def _match_command(rule: PermissionRule, specifier: str, command: str) -> Match:
+    """An allow names the command exactly. A deny or an ask also when only the spaces differ, and asks when the command
+    that it names is a part of a longer one."""
     if "*" in specifier:
         return Match.UNCLEAR
-    return _when(specifier.strip() == command.strip())
+    if rule.behavior == "allow":
+        return _when(specifier.strip() == command.strip())
+    named, called = " ".join(specifier.split()), " ".join(command.split())
+    if named == called:
+        return Match.YES
+    return Match.UNCLEAR if named in called else Match.NO
 
 
 def _match_paths(rule: PermissionRule, facts: PermissionFacts, ctx: MatchContext) -> Match:
@@ -82,6 +89,8 @@ def _match_paths(rule: PermissionRule, facts: PermissionFacts, ctx: MatchContext
     paths = facts.reads + facts.writes
     if not paths:
         return Match.NO
+    if not _understood(rule.specifier or ""):
+        return Match.UNCLEAR
     spellings = [{path, path.resolve()} for path in paths]
     if rule.behavior == "allow":
         return _when(all(all(_path_matches(rule, path, ctx) for path in pair) for pair in spellings))
@@ -100,6 +109,17 @@ def _path_matches(rule: PermissionRule, path: Path, ctx: MatchContext) -> bool:
         except ValueError:
             continue
     return False
+
+
+def _understood(pattern: str) -> bool:
+    """Comments, negations and broken patterns are valid gitignore lines that match nothing, or the opposite."""
+    from pathspec import GitIgnoreSpec
+
+    try:
+        found = list(GitIgnoreSpec.from_lines([pattern.removeprefix("~").removeprefix("./")]).patterns)
+    except ValueError:
+        return False
+    return len(found) == 1 and found[0].include is True
 
 
 def _anchored(pattern: str, rule: PermissionRule, ctx: MatchContext) -> list[tuple[Path, str]]:

@@ -27,6 +27,8 @@ def request(session: EditorSession, params: wire.SpawnParams) -> SpawnRequest:
         raise InvalidParams("prompt", "is empty; say what the agent shall do")
     if params.max_turns is not None and params.max_turns < 1:
         raise InvalidParams("maxTurns", f"must be at least 1, not {params.max_turns}")
+    if params.name == "main":
+        raise InvalidParams("name", "is taken by the main thread; choose another")
     for field, value in (("fork", params.fork), ("parentId", params.parent_id), ("teamName", params.team_name)):
         if value:
             raise NotAllowed(f"{field}: this version of the server does not offer it; leave it out")

@@ -151,3 +151,41 @@ async def test_a_round_shows_what_came_after_the_comments(desk: Desk) -> None:
     new = await desk.restarted().review(desk.subject, "new")
     assert [hunk.text for file in new.files for hunk in file.hunks] == ["-line 9\n+nine\n"]
     assert len((await desk.review()).files[0].hunks) == 2
+
+
+async def test_restore_gives_back_modes_and_links(desk: Desk) -> None:
+    repository, tree = desk.repository, desk.tree
+    (repository / "run.sh").write_text("run\n")
+    (repository / "run.sh").chmod(0o755)
+    (repository / "link").symlink_to("run.sh")
+    (repository / "mode.txt").write_text("m\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "modes")
+    runner = GitCommand()
+    worktree = await create(runner, await find_repository(runner, repository), "agent2", tree.parent)
+    subject = Subject("agent2", worktree, desk.subject.decisions)
+    for name in ("run.sh", "link"):
+        (worktree.path / name).unlink()
+    (worktree.path / "mode.txt").chmod(0o755)
+    (worktree.path / "new").symlink_to("a.txt")
+    before = git(repository, "status", "--porcelain")
+    await desk.reviews.review(subject, "all")
+    applied = await desk.reviews.apply(subject, None, False)
+    assert not (repository / "run.sh").exists() and (repository / "new").is_symlink()
+    restored = await desk.reviews.restore(subject, applied.recover_ref or "", None)
+    assert (sorted(restored.paths), restored.conflicts) == (["link", "mode.txt", "new", "run.sh"], ())
+    assert git(repository, "status", "--porcelain") == before == ""
+    assert (repository / "link").is_symlink() and (repository / "run.sh").stat().st_mode & 0o111
+
+
+async def test_restore_does_not_follow_a_folder_that_became_a_link(desk: Desk, tmp_path: Path) -> None:
+    (desk.repository / "n").mkdir()
+    (desk.tree / "n").mkdir()
+    desk.agent_writes("n/f", "agent\n")
+    await desk.review()
+    applied = await desk.reviews.apply(desk.subject, None, False)
+    (desk.repository / "n").rename(tmp_path / "outside")
+    (desk.repository / "n").symlink_to(tmp_path / "outside")
+    restored = await desk.reviews.restore(desk.subject, applied.recover_ref or "", None)
+    assert (restored.paths, len(restored.conflicts)) == ((), 1)
+    assert (tmp_path / "outside" / "f").read_text() == "agent\n"

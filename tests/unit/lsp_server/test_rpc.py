@@ -246,3 +246,10 @@ async def test_a_listener_that_fails_does_not_end_the_connection() -> None:
     receive(rpc, method="textDocument/didOpen", params={})
     receive(rpc, id=1, method="agent/nothing")
     assert [reply["id"] for reply in output.sent] == [1]
+
+
+async def test_a_message_nested_too_deeply_is_refused_and_the_stream_goes_on() -> None:
+    rpc, output = connected()
+    rpc.handle_body(b"[" * 200_000 + b"]" * 200_000)
+    receive(rpc, id=1, method="agent/nothing")
+    assert [(reply["id"], reply["error"]["code"]) for reply in output.sent] == [(None, -32700), (1, -32601)]

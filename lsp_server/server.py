@@ -147,9 +147,10 @@ class _Server:
                 logger.error("the client's stream cannot be read any further: %s", error)
                 self.exit_code = 1
             finally:
-                for session in sessions:
-                    session.detach()
-                    self.buffers.sources.remove(session.documents)
+                if watch is None:  # else the whole server ends now, and its agents are interrupted, not refused
+                    for session in sessions:
+                        session.detach()
+                        self.buffers.sources.remove(session.documents)
                 group.cancel_scope.cancel()
 
     def _initialize(

@@ -321,10 +321,15 @@ class Window:
 
     def apart(self, *elements: Locator) -> None:
         """No two of them lie over one another."""
-        boxes = [element.bounding_box() for element in elements]
+        boxes: list[Any] = []
+
+        def placed() -> bool:
+            boxes[:] = [element.bounding_box() for element in elements]
+            return None not in boxes
+
+        until(placed, lambda: f"{elements}: drawn anew all the time", 10)
         for index, one in enumerate(boxes):
             for other in boxes[index + 1 :]:
-                assert one is not None and other is not None
                 over = (
                     min(one["x"] + one["width"], other["x"] + other["width"]) - max(one["x"], other["x"]) > 1
                     and min(one["y"] + one["height"], other["y"] + other["height"]) - max(one["y"], other["y"]) > 1

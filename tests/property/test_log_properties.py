@@ -36,6 +36,7 @@ from agent_core.state import AgentState, IllegalEvent, apply, unanswered
 from agent_core.task import TERMINAL, TRANSITIONS, TaskStatus
 from agent_core.transcript.codec import decode, encode
 from agent_core.transcript.repair import closing, open_asks, recover
+from tests.tools.alone import run_alone
 from tests.unit.agent_core.builders import NOW, StillClock, assistant, event, info, result, use, user
 
 TEXT = st.text(max_size=20)
@@ -171,7 +172,7 @@ def test_every_reader_from_any_place_sees_no_gap(bodies: list[EventBody], data: 
                     log.append(body)
             log.close()
 
-    anyio.run(main)
+    run_alone(main)
     whole = log.events()
     assert [each.seq for each in whole] == list(range(1, len(whole) + 1))
     for after, events in seen:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.slots import Slots
+from tests.tools.alone import run_alone
 
 
 @frozen
@@ -113,7 +114,7 @@ async def play(jobs: list[Job], limit: int) -> Run:
 
 @given(JOBS, st.integers(1, 3))
 def test_never_above_the_limit_and_everybody_ends(jobs: list[Job], limit: int) -> None:
-    run = anyio.run(play, jobs, limit)
+    run = run_alone(play, jobs, limit)
     assert run.most <= limit
     assert sorted(run.ended) == list(range(len(jobs)))
     assert (run.slots.queued, run.slots._running) == (0, 0)
@@ -121,5 +122,5 @@ def test_never_above_the_limit_and_everybody_ends(jobs: list[Job], limit: int) -
 
 @given(st.lists(st.builds(Job, TICKS, TICKS, st.just(()), TICKS, st.none()), min_size=1, max_size=6), st.integers(1, 3))
 def test_they_begin_in_the_order_in_which_they_came(jobs: list[Job], limit: int) -> None:
-    run = anyio.run(play, jobs, limit)
+    run = run_alone(play, jobs, limit)
     assert run.began == run.arrived

@@ -121,6 +121,8 @@ async def test_a_broken_file_is_named_and_the_rest_counts(project: ProjectState,
         path = tmp_path / "repo" / ".claude" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
+    assert (await project.refresh()).settings.model == "sonnet", "what nobody has trusted chooses no model"
+    project.trusted = True
     configuration = await project.refresh()
     assert configuration.settings.model == "haiku"
     assert [(problem.path.name, problem.severity) for problem in configuration.problems] == [("settings.json", 1)]

@@ -59,8 +59,9 @@ def mutants() -> list[Mutant]:
 def named_tests() -> dict[str, list[str]]:
     """Ids to the tests that name them, as pytest is told of them; those that start no server come first."""
     found: dict[str, list[str]] = defaultdict(list)
-    paths = [path for path in (ROOT / "tests").rglob("test_*.py") if "editors" not in path.parts]
-    for path in sorted(paths, key=lambda path: ("e2e" in path.parts, path)):
+    tests = ROOT / "tests"
+    paths = [path for path in tests.rglob("test_*.py") if not path.is_relative_to(tests / "editors")]
+    for path in sorted(paths, key=lambda path: (path.is_relative_to(tests / "e2e"), path)):
         for id, test in _names(path):
             if test not in found[id]:
                 found[id].append(test)

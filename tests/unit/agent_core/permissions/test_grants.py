@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agent_core.permissions import grants
 from agent_core.permissions.grants import SessionGrants, store_rule
 from agent_core.permissions.types import OptionKind, PermissionOption, PermissionRule
 
@@ -68,3 +71,19 @@ def test_b2_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert sorted(json.loads(path.read_text())["permissions"]["allow"]) == sorted(f"Bash(c{n})" for n in range(20))
+
+
+def test_b2_nobody_reads_while_another_has_read_and_not_yet_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, both, met = grants._read, threading.Barrier(2), []
+
+    def slow(path: Path) -> dict[str, Any]:
+        values = read(path)
+        with suppress(threading.BrokenBarrierError):
+            met.append(both.wait(0.3))
+        return values
+
+    monkeypatch.setattr(grants, "_read", slow)
+    test_b2_concurrent_writers_lose_nothing(tmp_path)
+    assert met == []

@@ -69,6 +69,10 @@ class Processes(Protocol):
         """
         ...
 
+    def kill_all(self) -> None:
+        """SIGKILL to everything still running, for the end of the program; neither waits nor fails."""
+        ...
+
 
 class Git(Protocol):
     async def run(

@@ -359,6 +359,7 @@ async def open_runtime(
             finally:
                 group.cancel_scope.cancel()
     finally:
+        processes.kill_all()
         with anyio.CancelScope(shield=True):
             await client.aclose()
             await anyio.to_thread.run_sync(writer.close)

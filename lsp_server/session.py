@@ -132,8 +132,8 @@ class EditorSession:
         while True:
             await wake().wait()
             await anyio.sleep(TICK_SECONDS)
-            if self.rpc.writer.pending_bytes > BACKPRESSURE_BYTES:
-                continue
+            while self.rpc.writer.pending_bytes > BACKPRESSURE_BYTES:  # noqa: ASYNC110 - the writer is a thread
+                await anyio.sleep(TICK_SECONDS)
             for each in merger.flush():
                 self.client.progress(convert.progress(each, log.state.info))
 

@@ -301,3 +301,17 @@ async def test_b13_a_main_thread_launches_only_what_its_definition_names(desk: D
     assert [said for said, _ in await desk.results(main)] == [
         "The agent was not launched: lead may launch Explore, not 'Plan'"
     ]
+
+
+async def test_k2_leaving_the_runtime_kills_what_its_clean_up_has_left(tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    class Watched(LocalProcesses):
+        def kill_all(self) -> None:
+            ended.append("killed")
+            super().kill_all()
+
+    runtime = Runtime(env={"HOME": str(tmp_path)}, folders=(tmp_path,))
+    async with open_runtime(runtime, files=Disk(), target=DiskTarget(), processes=Watched(), git=GitCommand()):
+        assert ended == []
+    assert ended == ["killed"]

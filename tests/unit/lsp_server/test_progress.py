@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import anyio
+import pytest
+
 from agent_core.events import Event, EventBody, Retrying, StatusChanged, TextDelta, ThinkingDelta, ToolOutput
 from agent_core.ids import AgentId, MessageId
 from agent_core.task import TaskStatus
 from lsp_server.progress import DeltaMerger
-from tests.unit.agent_core.builders import NOW, event
+from lsp_server.session import BACKPRESSURE_BYTES, EditorSession
+from tests.unit.agent_core.builders import NOW, event, log
 
 
 def passing(delta_seq: int, body: EventBody) -> Event:
@@ -49,3 +55,26 @@ def test_a_client_without_text_deltas_gets_the_output_of_calls_only() -> None:
     merger.feed(passing(3, ToolOutput("t", "x")))
     merger.feed(passing(4, ToolOutput("t", "y")))
     assert merger.flush() == [passing(4, ToolOutput("t", "xy"))]
+
+
+@pytest.mark.anyio
+async def test_what_was_held_back_is_sent_when_the_client_reads_again() -> None:
+    """Not only with the next event: a model that thinks for a minute must not leave its last words unsent."""
+    waits: list[int] = [BACKPRESSURE_BYTES + 1, BACKPRESSURE_BYTES + 1, 0]
+
+    class Writer:
+        @property
+        def pending_bytes(self) -> int:
+            return waits.pop(0) if len(waits) > 1 else waits[0]
+
+    sent: list[str] = []
+    session = object.__new__(EditorSession)
+    session.rpc = SimpleNamespace(writer=Writer())  # type: ignore[assignment]
+    session.client = SimpleNamespace(progress=lambda params: sent.append(params.event["delta"]))  # type: ignore[assignment]
+    merger, held = DeltaMerger(True), anyio.Event()
+    merger.feed(passing(1, text("last words")))
+    held.set()
+    wakes = iter([held])
+    with anyio.move_on_after(2):
+        await session._tick(log(), merger, lambda: next(wakes, anyio.Event()))
+    assert sent == ["last words"]

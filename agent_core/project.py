@@ -13,7 +13,7 @@ from agent_core.ids import AgentId, ConversationId, new_conversation_id
 from agent_core.loading.configuration import Configuration, Project, config_dir, home_dir, load
 from agent_core.permissions.grants import SessionGrants
 from agent_core.transcript.writer import TranscriptFiles
-from agent_core.worktree import project_slug
+from agent_core.worktree import project_slug, worktrees_folder
 
 
 @define(eq=False)
@@ -41,7 +41,8 @@ class ProjectState:
     @property
     def worktrees(self) -> Path:
         location = self.configuration.settings.worktree_location
-        return (location or self.state / "worktrees") / project_slug(self.project.root)
+        root = self.project.root
+        return location / project_slug(root) if location else worktrees_folder(self.state, root)
 
     @property
     def configuration(self) -> Configuration:

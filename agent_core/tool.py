@@ -55,14 +55,8 @@ class ReadFiles:
     def remember(self, path: Path, digest: str) -> None:
         self._seen[path] = digest
 
-    def forget(self, path: Path) -> None:
-        self._seen.pop(path, None)
-
     def digest(self, path: Path) -> str | None:
         return self._seen.get(path)
-
-    def clone(self) -> ReadFiles:
-        return ReadFiles(dict(self._seen))
 
 
 @frozen

@@ -33,7 +33,7 @@ COMMANDS = tuple(
     if name not in ("agent/content", "agent/comment", "agent/definitions")
 )
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
-FULL_SYNC, INCREMENTAL_SYNC = 1, 2
+INCREMENTAL_SYNC = 2
 
 
 def position_encoding(client: dict) -> str:  # type: ignore[type-arg]

@@ -11,16 +11,14 @@ from lsp_server.capabilities import agent_capabilities, position_encoding
 
 @frozen
 class ClientSupport:
-    """`agent` is True for a client that negotiated `experimental.agent` version 1; the next four are its flags."""
+    """`agent` is True for a client that negotiated `experimental.agent` version 1; the next three are its flags."""
 
     agent: bool
     progress: bool
     text_deltas: bool
     permission: bool
-    review: bool
     encoding: str
     apply_edit: bool
-    show_message_request: bool
     show_document: bool
     work_done_progress: bool
     configuration: bool
@@ -36,11 +34,8 @@ class ClientSupport:
             progress=own.get("progress") is True,
             text_deltas=own.get("textDeltas") is True,
             permission=own.get("permission") is True,
-            review=own.get("review") is True,
             encoding=position_encoding(client),
             apply_edit=workspace.get("applyEdit") is True,
-            # Old clients know the request without saying so; what they don't know they refuse, and that denies.
-            show_message_request=True,
             show_document=_section(window, "showDocument").get("support") is True,
             work_done_progress=window.get("workDoneProgress") is True,
             configuration=workspace.get("configuration") is True,

@@ -69,7 +69,3 @@ class EditorClient:
         except JsonRpcException:
             return False
         return isinstance(answer, dict) and answer.get("success") is True
-
-    def log(self, text: str) -> None:
-        params = types.LogMessageParams(type=types.MessageType.Info, message=text)
-        self.rpc.notify(types.WINDOW_LOG_MESSAGE, params)

@@ -10,7 +10,7 @@ import json
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_core.events import DurableBody, Event, MessageAdded
 from agent_core.ids import AgentId
@@ -72,8 +72,3 @@ def _converter() -> Converter:
     for union in (TextBlock | ImageBlock, Block, DurableBody):
         configure_tagged_union(union, converter, tag_name="type")
     return converter
-
-
-def plain(value: Any) -> Any:
-    """Any value of the core as JSON-like data, for tests and tools that show it."""
-    return _converter().unstructure(value)

@@ -109,7 +109,7 @@ async def test_unreadable(ctx: ToolContext, tmp_path: Path) -> None:
             raise PermissionError(13, "Permission denied", str(path))
 
         async def write(self, path: Path, data: bytes, *, expected: bytes | None) -> bool:
-            raise NotImplementedError
+            raise AssertionError("reading must not write")
 
     assert await error(evolve(ctx, files=Locked())) == f"{tmp_path}/a.txt: Permission denied. Nothing was changed."
 
@@ -142,7 +142,7 @@ async def test_unsaved_buffers(ctx: ToolContext, tmp_path: Path) -> None:
             return FileState(b"buffer\n", unsaved=True)
 
         async def write(self, path: Path, data: bytes, *, expected: bytes | None) -> bool:
-            raise NotImplementedError
+            raise AssertionError("reading must not write")
 
     assert await read(evolve(ctx, files=Buffers())) == (
         "     1\tbuffer\n[this is the unsaved text in the user's editor; the file on disk differs]"

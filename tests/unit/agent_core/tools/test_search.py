@@ -42,8 +42,7 @@ FILES = {
 
 @pytest.fixture(params=["rg", "walk"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "rg" and not HAS_RG:
-        pytest.skip("ripgrep is not installed")
+    assert request.param != "rg" or HAS_RG, "ripgrep is not installed; make system installs it"
     if request.param == "walk":
         monkeypatch.setattr(shutil, "which", lambda name: None)
     return str(request.param)

@@ -85,8 +85,7 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(
 
     # Then the one that launched them.
     window.status_is("1 needs you")
-    window.row("Asks:", "Bash echo root").click()
-    window.wait_text("Question 1 of 1", "general-purpose (Repair all)", "echo root")
+    window.opens(window.row("Asks:", "Bash echo root"), "Question 1 of 1", "general-purpose (Repair all)", "echo root")
     window.picture("3-question-root")
     window.answer("1 Allow once")
     expect(window.row("Repair all", "done")).to_be_visible(timeout=60_000)
@@ -107,8 +106,7 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(
         window.sees(hunk.locator(".label-name"))
     window.apart(*hunks)
     window.picture("5-review")
-    window.row("line 3: + line_3 = 33").click()
-    window.wait_text("line_3 = 33")
+    window.opens(window.row("line 3: + line_3 = 33"), "line_3 = 33")
     window.picture("6-hunk")
 
     window.action(hunks[0], "Accept Change")

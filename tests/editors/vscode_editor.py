@@ -247,7 +247,7 @@ class Window:
         entry = self.page.locator(".quick-input-widget input").first
         entry.wait_for()
         entry.fill(f":{line}")
-        self.page.keyboard.press("Enter")
+        self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=f"line {line}").click()
         self.page.locator(".quick-input-widget").wait_for(state="hidden")
 
     def show_agents(self) -> None:
@@ -260,6 +260,19 @@ class Window:
         """An inline action of a row: shown when the pointer is on it."""
         row.hover()
         row.locator(f'.action-label[aria-label^="{title}"]').first.click()
+
+    def opens(self, row: Locator, *texts: str) -> None:
+        """A click on a row, again as long as nothing came of it: one that is drawn anew under the pointer loses it."""
+
+        def opened() -> bool:
+            row.click()
+            try:
+                self.wait_text(*texts, seconds=5)
+            except AssertionError:
+                return False
+            return True
+
+        until(opened, lambda: f"{texts} in the editor, which shows\n{self.text()}")
 
     def answer(self, text: str) -> None:
         """A link of the open question. It appears when it counts."""
@@ -301,10 +314,11 @@ class Window:
         )
         return "\n".join(shown)
 
-    def wait_text(self, *texts: str) -> str:
+    def wait_text(self, *texts: str, seconds: float = PATIENCE / 1000) -> str:
         until(
             lambda: all(text in self.text() for text in texts),
             lambda: f"{texts} in the editor, which shows\n{self.text()}",
+            seconds,
         )
         return self.text()
 

@@ -7,13 +7,21 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import sniffio
 
 
 def run_alone(function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
-    """As `anyio.run`. Playwright's loop counts as running in this thread, though it only waits to be called again."""
+    """As `anyio.run`, which refuses while another loop counts as running in this thread.
+
+    Two that only wait to be called again do: the one of anyio's pytest runner, as long as a fixture of the session
+    keeps it open (it says so to sniffio), and Playwright's (it says so to asyncio). Another thread is no way out:
+    hypothesis draws in its own only.
+    """
     other = asyncio._get_running_loop()
+    library = sniffio.current_async_library_cvar.set(None)
     asyncio._set_running_loop(None)
     try:
         return anyio.run(function, *args)
     finally:
         asyncio._set_running_loop(other)
+        sniffio.current_async_library_cvar.reset(library)

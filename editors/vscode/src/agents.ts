@@ -216,10 +216,17 @@ const WORDS: Record<AgentInfo["status"], string> = {
 const DRAW_MS = 100;
 const CLOCK_MS = 1000;
 
-/** Questions first, then roots with their descendants. Draws at most ten times a second. */
+/**
+ * Questions first, then roots with their descendants. Draws at most ten times a second, and only the rows that changed: a
+ * row that is drawn anew under the pointer loses its click.
+ */
 export class AgentsView implements vscode.TreeDataProvider<AgentNode>, vscode.Disposable {
-  private readonly redraw = new vscode.EventEmitter<void>();
+  private readonly redraw = new vscode.EventEmitter<AgentNode[] | undefined>();
   readonly onDidChangeTreeData = this.redraw.event;
+  /** One object for each row, by which the editor knows it. */
+  private readonly nodes = new Map<string, AgentNode>();
+  /** What each row showed when it was last drawn, in the order of the rows. */
+  private drawn = new Map<string, string>();
   private readonly tree: vscode.TreeView<AgentNode>;
   private readonly status = vscode.window.createStatusBarItem("agentLs.status", vscode.StatusBarAlignment.Left, 0);
   private readonly parts: vscode.Disposable[];
@@ -269,8 +276,14 @@ export class AgentsView implements vscode.TreeDataProvider<AgentNode>, vscode.Di
       return [];
     }
     const infos = node ? this.agents.children(node.id) : this.agents.roots();
-    const asks: AgentNode[] = node ? [] : this.asks.all().map((ask) => ({ kind: "ask", ask }));
-    return [...asks, ...infos.map((info): AgentNode => ({ kind: "agent", id: info.id }))];
+    const asks = node ? [] : this.asks.all().map((ask) => this.node(`ask:${ask.params.requestId}`, { kind: "ask", ask }));
+    return [...asks, ...infos.map(({ id }) => this.node(`agent:${id}`, { kind: "agent", id }))];
+  }
+
+  private node(key: string, fresh: AgentNode): AgentNode {
+    const known = this.nodes.get(key) ?? fresh;
+    this.nodes.set(key, known);
+    return known;
   }
 
   getTreeItem(node: AgentNode): vscode.TreeItem {
@@ -339,8 +352,27 @@ export class AgentsView implements vscode.TreeDataProvider<AgentNode>, vscode.Di
     }, DRAW_MS);
   }
 
+  private rows(nodes = this.getChildren()): [AgentNode, vscode.TreeItem][] {
+    return nodes.flatMap((node) => [[node, this.getTreeItem(node)], ...this.rows(this.getChildren(node))]);
+  }
+
+  private drawTree(): void {
+    const before = this.drawn;
+    const rows = this.rows();
+    this.drawn = new Map(rows.map(([, item]) => [item.id ?? "", JSON.stringify(item)]));
+    const same = [...this.drawn.keys()].join() === [...before.keys()].join();
+    const changed = rows.filter(([, { id = "" }]) => this.drawn.get(id) !== before.get(id));
+    if (!same) {
+      const kept = new Set(rows.map(([node]) => node));
+      this.nodes.forEach((node, key) => !kept.has(node) && this.nodes.delete(key));
+    }
+    if (!same || changed.length > 0) {
+      this.redraw.fire(same ? changed.map(([node]) => node) : undefined);
+    }
+  }
+
   private draw(): void {
-    this.redraw.fire();
+    this.drawTree();
     const asks = this.asks.all();
     const need = asks.length === 1 ? "1 needs you" : `${asks.length} need you`;
     this.tree.badge = asks.length > 0 ? { value: asks.length, tooltip: `Agents: ${need}` } : undefined;

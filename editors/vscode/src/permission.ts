@@ -239,29 +239,33 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
       return;
     }
     const picker = vscode.window.createQuickPick<Choice>();
-    const at = Date.now();
     picker.title = [who(ask.params.agent), ...ask.params.agent.chain.map((link) => `for ${who(link)}`)].join(", ");
     picker.placeholder = `asks: ${visible(ask.params.title)}`;
     picker.ignoreFocusOut = true;
     const whole = offered(ask.params).map((option, index) => ({ label: visible(option.label), key: String(index + 1) }));
     const fitting = whole.filter(({ label }) => label.length <= PICK_WIDTH);
-    picker.items = [
-      { label: "Decide later", key: undefined },
-      ...fitting,
-      ...(canReason(ask.params) ? [{ label: "Reject and say why…", key: "r" }] : []),
-      ...(fitting.length < whole.length ? [{ label: "All answers, with their whole rules…", key: OPEN }] : []),
-    ];
+    const later: Choice = { label: "Decide later", key: undefined };
+    picker.items = [later];
+    // Answers appear when they count.
+    const guard = setTimeout(() => {
+      picker.items = [
+        later,
+        ...fitting,
+        ...(canReason(ask.params) ? [{ label: "Reject and say why…", key: "r" }] : []),
+        ...(fitting.length < whole.length ? [{ label: "All answers, with their whole rules…", key: OPEN }] : []),
+      ];
+    }, GUARD_MS);
     picker.onDidAccept(() => {
       const key = picker.selectedItems[0]?.key;
-      if (key === undefined || key === OPEN) {
-        picker.hide();
-        void (key === OPEN ? this.open(ask.params.requestId) : undefined);
-      } else if (Date.now() - at >= GUARD_MS) {
-        picker.hide();
+      picker.hide();
+      if (key === OPEN) {
+        void this.open(ask.params.requestId);
+      } else if (key !== undefined) {
         void this.choose(ask, key);
       }
     });
     picker.onDidHide(() => {
+      clearTimeout(guard);
       this.picking = undefined;
       picker.dispose();
     });

@@ -42,6 +42,7 @@ export class Reviews implements vscode.TreeDataProvider<ReviewNode>, vscode.Text
   private readonly parts: vscode.Disposable[];
   private timer: NodeJS.Timeout | undefined;
   private work: Promise<void> = Promise.resolve();
+  private shown = "";
 
   constructor(
     private readonly connection: Connection,
@@ -228,10 +229,15 @@ export class Reviews implements vscode.TreeDataProvider<ReviewNode>, vscode.Text
 
   private show(): void {
     const session = this.session;
-    this.tree.message = session ? headline(session) : "";
-    this.tree.description = session?.title ?? "";
-    void vscode.commands.executeCommand("setContext", "agentLs.canUndo", (session?.undo.length ?? 0) > 0);
-    this.redraw.fire();
+    const shown = JSON.stringify(session ?? null);
+    // A row that is drawn anew under the pointer loses its click.
+    if (shown !== this.shown) {
+      this.shown = shown;
+      this.tree.message = session ? headline(session) : "";
+      this.tree.description = session?.title ?? "";
+      void vscode.commands.executeCommand("setContext", "agentLs.canUndo", (session?.undo.length ?? 0) > 0);
+      this.redraw.fire();
+    }
     for (const document of vscode.workspace.textDocuments.filter(({ uri }) => uri.scheme === SCHEME)) {
       this.text.fire(document.uri);
     }

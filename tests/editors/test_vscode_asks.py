@@ -1,0 +1,200 @@
+"""Questions, faults and choices in the real VS Code: nothing by surprise, nothing lost, always a way back."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+import pytest
+from playwright.sync_api import expect
+
+from lsp_server.demo.script import conversation, say, use
+from tests.editors.nvim_editor import Model
+from tests.editors.vscode_editor import Code, Window, until
+from tests.editors.vscode_fixtures import clean_git, code, code_and_model, model, repo, shared_repo, vsix, win
+from tests.git_helpers import Repo
+
+__all__ = ["clean_git", "code", "code_and_model", "model", "repo", "shared_repo", "vsix", "win"]
+
+pytestmark = pytest.mark.timeout(300)
+FOLDER = "In this folder"
+
+
+@pytest.mark.spec("ED-2")
+def test_a14_d6_d24_a_change_is_shown_before_it_is_asked_and_no_key_allows_by_accident(
+    win: Window, model: Model, shared_repo: Repo
+) -> None:
+    model.says(
+        conversation(
+            say(use("Read", file_path="notes.txt")),
+            say(use("Edit", file_path="notes.txt", old_string="two", new_string="zwei")),
+            say("I see."),
+        )
+    )
+    win.show_agents()
+    win.edit("app.py")
+    win.launch("Change it", FOLDER)
+    win.status_is("1 needs you")
+    win.page.locator(".editor-group-container.active .view-line").first.click()
+    win.page.keyboard.press("Control+Home")
+    win.page.keyboard.type("1r")  # goes to the text: the question took no focus
+    win.wait_text("1rline_1 = 1")
+    win.command("Agent: Answer…")
+    win.wait_text("asks: ", "Change:", "-two", "+zwei", "1  Allow once")
+    for key in ("Enter", "Escape", "Space", "y", "a"):
+        win.page.keyboard.press(key)
+    win.sees(win.lens("1 Allow once"))
+    win.sees(win.lens("Reject and say why"))
+    win.apart(win.lens("1 Allow once"), win.lens("2 "), win.lens("Reject and say why"))
+    win.picture("ask-change")
+    win.lens("Show side by side").click()
+    win.tab("notes.txt: now ↔ asked for by Change it").wait_for()
+    win.wait_text("zwei")
+    win.picture("ask-diff")
+    assert (shared_repo.path / "notes.txt").read_text() == "one\ntwo\nthree\n"
+    win.command("Agent: Pick an Answer…")
+    expect(win.page.locator(".quick-input-list .monaco-list-row").first).to_contain_text("Decide later")
+    win.picture("ask-pick")
+    win.pick("Reject and say why")
+    win.fill("Why not?", "keep it in English")
+    expect(win.row("Change it", "done")).to_be_visible()
+    assert "keep it in English" in model.told()
+    assert (shared_repo.path / "notes.txt").read_text() == "one\ntwo\nthree\n"
+    expect(win.page.locator(".tab").filter(has_text="Agent asks")).to_have_count(0)
+    expect(win.page.locator(".tab").filter(has_text="asked for by")).to_have_count(0)
+    win.tab("app.py").click()
+    win.command("File: Revert File")
+
+
+def test_a19_e2_stopping_the_root_withdraws_the_question_of_its_child(
+    win: Window, model: Model, shared_repo: Repo
+) -> None:
+    model.says(
+        conversation(
+            say(use("Agent", description="Child job", prompt="child go")),
+            say("over"),
+            first_user="root go",
+            name="root",
+        ),
+        conversation(say(use("Bash", command="touch deep")), say("x"), first_user="child go", name="child"),
+    )
+    win.show_agents()
+    win.launch("root go", FOLDER)
+    win.opens(
+        win.row("Asks:", "touch deep"), "general-purpose (Child job)", "for general-purpose (root go)", "touch deep"
+    )
+    win.action(win.row("root go").filter(has_not_text="Asks:").first, "Stop")
+    win.wait_text("No question is open.")
+    expect(win.row("root go", "stopped")).to_be_visible()
+    expect(win.row("Child job", "stopped")).to_be_visible()
+    expect(win.row("Asks:")).to_have_count(0)
+    expect(win.badge).to_be_hidden()
+    win.picture("ask-withdrawn")
+    assert not (shared_repo.path / "deep").exists()
+
+
+def test_a_missing_server_is_told_with_the_fix_and_a_crashed_one_comes_back(
+    code: Code, model: Model, repo: Repo
+) -> None:
+    code.settings({"agentLs.command": ["no-such-program", "serve"]})
+    window = code.open(repo.path)
+    window.show_agents()
+    toast = window.page.locator(".notification-toast").filter(has_text='"no-such-program" was not found')
+    expect(toast).to_contain_text('set "agentLs.command" to where it is')
+    window.status_is("no server")
+    window.picture("fault-missing")
+    code.settings({"agentLs.command": ["sh", "-c", "echo cannot read it >&2; exit 3"]})
+    toast = window.page.locator(".notification-toast").filter(has_text="It ended at once, with exit code 3.")
+    expect(toast).to_contain_text("It said: cannot read it")
+    expect(window.page.locator(".notification-toast")).to_have_count(2)
+    code.settings()
+    expect(window.status).not_to_contain_text("no server")
+
+    model.says(conversation(say(use("Bash", command="touch made")), say("done"), first_user="go"))
+    window.launch("go on", FOLDER)
+    window.status_is("1 needs you")
+    servers = [each for each in psutil.process_iter(["cmdline"]) if is_server(each, repo)]
+    assert servers
+    for each in servers:
+        os.kill(each.pid, signal.SIGKILL)
+    expect(window.row("go on", "interrupted")).to_be_visible()
+    expect(window.badge).to_be_hidden()
+    expect(window.page.locator(".notification-toast").filter(has_text="agent-ls ended unexpectedly")).to_be_visible()
+    window.picture("fault-crashed")
+    window.launch("go again", FOLDER)
+    window.status_is("1 needs you")
+    window.opens(window.row("Asks:", "touch made"), "touch made")
+    window.answer("1 Allow once")
+    expect(window.row("go again", "done")).to_be_visible()
+    until(lambda: (repo.path / "made").exists(), "the call was made")
+
+
+def is_server(process: psutil.Process, repo: Repo) -> bool:
+    try:
+        command = process.cmdline()
+        return "serve" in command and process.cwd() == str(repo.path)
+    except psutil.Error:
+        return False
+
+
+def test_d18_d21_deletions_are_confirmed_conflicts_shown_and_rejections_undone(
+    win: Window, model: Model, shared_repo: Repo
+) -> None:
+    model.says(
+        conversation(
+            say(use("Read", file_path="notes.txt"), use("Bash", command="rm old.txt")),
+            say(use("Edit", file_path="notes.txt", old_string="two", new_string="zwei")),
+            say("Done."),
+        )
+    )
+    win.show_agents()
+    win.launch("Clean up")
+    win.opens(win.row("Asks:", "rm old.txt"), "rm old.txt")
+    win.answer("1 Allow once")
+    expect(win.row("Clean up", "done")).to_be_visible()
+    (shared_repo.path / "notes.txt").write_text("one\nmine\nthree\n")
+    win.page.locator(".notification-toast").get_by_text("Review", exact=True).click()
+    review = win.view("Review")
+    expect(win.row("notes.txt", "conflict")).to_be_visible()
+    win.sees(win.row("line 2: ").locator(".label-name"))
+    win.picture("review-conflict")
+    win.action(win.row("old.txt", "deleted"), "Accept File")
+    dialog = win.page.locator(".monaco-dialog-box")
+    expect(dialog).to_contain_text("Delete 1 file?")
+    win.picture("review-deletion")
+    dialog.get_by_text("Cancel", exact=True).click()
+    assert (shared_repo.path / "old.txt").exists()
+    win.action(win.row("old.txt", "deleted"), "Accept File")
+    dialog.get_by_text("Delete", exact=True).click()
+    expect(review).to_contain_text("Accepted 1 change")
+    assert not (shared_repo.path / "old.txt").exists()
+    win.command("Agent: Undo Last Accept or Reject")
+    expect(review).to_contain_text("Undone: old.txt.")
+    assert (shared_repo.path / "old.txt").read_text() == "to go\n"
+    win.command("Agent: Reject All Changes")
+    expect(review).to_contain_text("Rejected ")
+    assert (shared_repo.path / "notes.txt").read_text() == "one\nmine\nthree\n"
+    expect(win.row("line 1: ", "rejected")).to_be_visible()
+    win.command("Agent: Undo Last Accept or Reject")
+    expect(win.row("line 1: ", "rejected")).to_have_count(0)
+    win.picture("review-undone")
+
+
+def test_a_selection_is_delegated_and_its_log_can_be_read(win: Window, model: Model) -> None:
+    model.says(conversation(say("These are two lines.")))
+    win.edit("app.py")
+    win.goto_line(3)
+    for _ in range(2):
+        win.page.keyboard.press("Shift+ArrowDown")
+    win.page.keyboard.press("Control+.")
+    action = win.page.locator(".action-widget .monaco-list-row").filter(has_text="Delegate to agent: the selection…")
+    win.sees(action)
+    win.picture("delegate")
+    action.click()
+    win.fill("Launch an agent on the selection", "Explain this")
+    win.pick(FOLDER)
+    win.show_agents()
+    win.opens(win.row("Explain this", "done"), "Explain this", "These are two lines.")
+    win.picture("log")
+    assert "app.py, lines 3 to 4." in model.told()

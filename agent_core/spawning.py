@@ -28,7 +28,7 @@ from agent_core.project import ProjectState
 from agent_core.repository import require_commit
 from agent_core.task import TaskStatus
 from agent_core.tool import Place, Tool
-from agent_core.tool_pool import assemble, render_tools
+from agent_core.tool_pool import assemble, for_child, render_tools
 from agent_core.tools.agent import Agent as AgentTool
 from agent_core.tools.builtin import builtin_tools
 
@@ -75,10 +75,16 @@ def build(
     """Register: the log's first event is the agent's `Started`. `model` is an exact id, where it is settled already."""
     settings = project.configuration.settings
     depth = parent.depth + 1 if parent else 0
-    pool = assemble(definition, _tools(project, depth), settings.rules)
-    above = parent.model if parent else exact_id(settings.model, engine.env)
+    planning = mode is PermissionMode.PLAN
+    tools = _tools(project, depth)
+    if parent is not None:
+        tools = for_child(tools, background=request.background, planning=planning)
+    pool = assemble(definition, tools, settings.rules)
+    above = parent.model if parent else exact_id(settings.model, engine.env, planning=planning)
     if model is None:
-        model = resolve_model(env=engine.env, call=request.model, definition=definition.model, parent=above)
+        model = resolve_model(
+            env=engine.env, call=request.model, definition=definition.model, parent=above, planning=planning
+        )
     agent_id = new_agent_id()
     files = project.files_of(agent_id)
     log = EventLog(agent_id, engine.clock, lambda event: engine.writer.put(log, files, event))
@@ -123,7 +129,8 @@ async def prepare_main(engine: Engine, project: ProjectState, request: SpawnRequ
     if isolation == "worktree":
         await require_commit(engine.git, request.cwd)
     mode = _person_mode(engine, asked or PermissionMode.DEFAULT)
-    model = exact_id(request.model or settings.model, engine.env)  # MD-1 speaks of sub-agents
+    planning = mode is PermissionMode.PLAN
+    model = exact_id(request.model or settings.model, engine.env, planning=planning)  # MD-1 speaks of sub-agents
     return build(engine, project, definition, request, isolation, mode, model=model)
 
 

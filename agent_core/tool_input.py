@@ -16,7 +16,14 @@ def invalid(tool: Tool, input: Mapping[str, Any]) -> str | None:
     if error is None:
         return None
     where = ".".join(str(part) for part in error.absolute_path)
-    return f"Bad input of {tool.name}{f', {where}' if where else ''}: {error.message}"
+    return f"Bad input of {tool.name}{f', {where}' if where else ''}: {error.message}{_allowed(error)}"
+
+
+def _allowed(error: Any) -> str:
+    """jsonschema names what is wrong, and of an enum what is right; not which fields there are."""
+    if error.validator != "additionalProperties":
+        return ""
+    return f"; there are {', '.join(error.schema.get('properties', {}))}"
 
 
 _validators: dict[str, tuple[Mapping[str, Any], Any]] = {}

@@ -10,6 +10,31 @@ from agent_core.errors import NotAllowed
 from agent_core.permissions.types import PermissionRule
 from agent_core.tool import Tool
 
+NOT_FOR_CHILDREN = frozenset(
+    {"EndConversation", "EnterPlanMode", "ScheduleWakeup", "TaskOutput", "WaitForMcpServers", "Workflow"}
+)
+"""What belongs to the conversation with the user. ExitPlanMode does too, but for an agent in plan mode."""
+
+IN_BACKGROUND = frozenset(
+    {
+        "Agent", "Artifact", "AskUserQuestion", "Bash", "Edit", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob",
+        "Grep", "Monitor", "NotebookEdit", "PowerShell", "Read", "SendMessage", "Skill", "TaskStop", "TodoWrite",
+        "ToolSearch", "WebFetch", "WebSearch", "Write",
+    }
+)  # fmt: skip
+"""All that an agent in the background keeps, beside the tools of MCP servers."""
+
+
+def for_child(tools: Iterable[Tool], *, background: bool, planning: bool) -> tuple[Tool, ...]:
+    """What an agent that another one launched may have at all (TL-2), before its definition is asked."""
+
+    def allowed(name: str) -> bool:
+        if name in NOT_FOR_CHILDREN or (name == "ExitPlanMode" and not planning):
+            return False
+        return not background or name in IN_BACKGROUND or name.startswith("mcp__")
+
+    return tuple(tool for tool in tools if allowed(tool.name))
+
 
 def assemble(
     definition: AgentDefinition, tools: Iterable[Tool], rules: Iterable[PermissionRule] = ()

@@ -6,8 +6,8 @@ Layers, each importing only from those before it (tests/test_architecture.py):
     pure      state turn event_log settings, model/{accumulate,prompt,aliases}, permissions/{rules,policy,options},
               transcript/{codec,repair,readable}, tool_pool tool_input, guidance/,
               text_file text_form line_diff merge review review_parts
-    adapters  model/messages_api (the anthropic SDK), transcript/{writer,index}, permissions/grants, loading/, tools/,
-              disk processes clock, repository git_objects worktree* snapshot* applying disk_target
+    adapters  model/messages_api (the anthropic SDK), transcript/{writer,index,reading}, permissions/grants, loading/,
+              tools/, disk processes clock, repository git_objects worktree* snapshot* applying disk_target
     engine    slots project engine agent spawning tool_runner query_loop subagents reviews, permissions/{broker,gate}
     façade    runtime
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anyio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from agent_core.definitions import AgentDefinition, Isolation
 from agent_core.event_log import EventLog
-from agent_core.events import EventBody, MessageAdded, StatusChanged, UsageReported
+from agent_core.events import Event, EventBody, MessageAdded, StatusChanged, UsageReported
 from agent_core.ids import AgentId, new_message_id
 from agent_core.messages import Block, Message, ModelReply, TextBlock, Usage
 from agent_core.model.aliases import context_limit
@@ -20,6 +20,7 @@ from agent_core.project import ProjectState
 from agent_core.slots import Slot
 from agent_core.task import TERMINAL, TaskStatus
 from agent_core.tool import Place, ReadFiles, Tool
+from agent_core.transcript.reading import load
 from agent_core.transcript.writer import TranscriptFiles
 from agent_core.worktree import Worktree
 
@@ -48,6 +49,8 @@ class Agent:
     idle: anyio.Event = field(factory=anyio.Event)
     stop_asked: bool = False
     open_asks: int = 0
+    forgotten: bool = False
+    """Between runs: the conversation is in the transcript, not here."""
 
     @property
     def id(self) -> AgentId:
@@ -83,6 +86,7 @@ class Agent:
         self.inbox.clear()
 
     def add(self, message: Message, stop_reason: str | None = None) -> None:
+        assert not self.forgotten, "recall the conversation before going on with it"
         self.prompt = self.prompt.append(message)
         self.log.append(MessageAdded(message, stop_reason))
 
@@ -91,6 +95,24 @@ class Agent:
         used = reply.usage + Usage(tool_uses=len(reply.message.tool_uses))
         context = reply.usage.total_tokens
         self.log.append(UsageReported(self.log.state.info.usage + used, context, context_limit(self.model)))
+
+    def forget(self) -> None:
+        """At the end of a run: what it read and said leaves memory as soon as the transcript has it (CTX-9)."""
+        if not self.forgotten:
+            own = sum(1 for message in self.log.state.messages if message.content)
+            inherited = len(self.prompt.messages) - own
+            self.prompt = evolve(self.prompt, messages=self.prompt.messages[:inherited])
+            self.forgotten = True
+        self.log.forget(self._recorded)
+
+    async def recall(self) -> None:
+        """Bring the conversation back for a further run; nothing to do for the first. TranscriptFailed."""
+        if self.forgotten:
+            self.prompt = self.prompt.append(*await self.log.recall())
+            self.forgotten = False
+
+    async def _recorded(self) -> Sequence[Event]:
+        return (await load(self.files.transcript)).events
 
     def record(self, body: EventBody) -> None:
         self.log.append(body)

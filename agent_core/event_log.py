@@ -2,30 +2,43 @@
 
 `append` is synchronous and never waits for a reader. Readers are cursors: a slow one costs the agent nothing, a late
 one replays. Durable events that were read with `written=True` are in the transcript already.
+
+The log of an ended agent forgets its events and messages once they are in the transcript and every reader has had them
+(`forget`, CTX-9). Who comes later gets them from there.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import anyio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from agent_core.errors import TranscriptFailed
 from agent_core.events import PASSING, Event, EventBody, MessageAdded, Retrying, ToolEnded, ToolOutput
 from agent_core.ids import AgentId
+from agent_core.messages import Message
 from agent_core.ports import Clock
 from agent_core.state import AgentState, apply
 
 
 @define
 class EventLog:
-    """`sink` gets every durable event, in order, as it is appended (the transcript writer); it must not block."""
+    """`sink` gets every durable event, in order, as it is appended (the transcript writer); it must not block.
+
+    `forgotten` counts the first events that only the transcript holds now; `source` reads all that it holds.
+    """
 
     agent_id: AgentId
     clock: Clock
     sink: Callable[[Event], None]
+    forgotten: int = 0
+    _source: Callable[[], Awaitable[Sequence[Event]]] | None = None
+    _bare: bool = False
+    """The messages of the state are in the transcript only."""
+    _readers: dict[object, int] = field(factory=dict)
+    """How many durable events each reader has had."""
     _durable: list[tuple[int, Event]] = field(factory=list)
     _passing: list[tuple[int, Event]] = field(factory=list)
     _order: int = 0
@@ -43,7 +56,7 @@ class EventLog:
 
     @property
     def seq(self) -> int:
-        return len(self._durable)
+        return self.forgotten + len(self._durable)
 
     def append(self, body: EventBody) -> Event:
         """Number, fold and publish. IllegalEvent (nothing appended) when the event cannot come now."""
@@ -62,6 +75,7 @@ class EventLog:
         """The transcript holds everything up to `seq`."""
         self._written = max(self._written, seq)
         self._wake()
+        self._drop()
 
     def fail(self, reason: str) -> None:
         """The transcript cannot be written: `written` raises from now on, so that the agent does nothing unrecorded."""
@@ -73,9 +87,32 @@ class EventLog:
         self._closed = True
         self._wake()
 
-    def events(self, after: int = 0) -> list[Event]:
-        """Durable events with a `seq` above `after`."""
-        return [event for _, event in self._durable[after:]]
+    def forget(self, source: Callable[[], Awaitable[Sequence[Event]]]) -> None:
+        """From now on this log keeps in memory only what `source` cannot read back, whenever its agent has ended."""
+        self._source = source
+        self._drop()
+
+    async def recall(self) -> tuple[Message, ...]:
+        """The messages of the state, back from the transcript by the same fold. TranscriptFailed."""
+        if self._bare:
+            state: AgentState | None = None
+            for event in await self._read_back():
+                state = apply(state, event)
+            assert state is not None
+            self._state = evolve(self.state, messages=state.messages)
+            self._bare = False
+        return self.state.messages
+
+    async def events(self, after: int = 0) -> list[Event]:
+        """Durable events with a `seq` above `after`. TranscriptFailed when they cannot be read back."""
+        if after >= self.forgotten:
+            return self.kept(after)
+        kept = self.kept()
+        return [*(await self._read_back())[after:], *kept]
+
+    def kept(self, after: int = 0) -> list[Event]:
+        """Those among them that are in memory."""
+        return [event for _, event in self._durable[max(0, after - self.forgotten) :]]
 
     async def written(self) -> None:
         """Wait until all events so far are in the transcript. TranscriptFailed when that cannot be."""
@@ -87,21 +124,49 @@ class EventLog:
 
     async def read(self, after: int = 0, *, written: bool = False) -> AsyncIterator[Event]:
         """All durable events above `after`, then live ones; passing events that are already void are left out."""
-        order = self._durable[after - 1][0] if 0 < after <= self.seq else 0
-        index = after
-        while True:
-            entry = self._next(index, order)
-            if entry is None:
-                if self._closed:
-                    return
-                await self._changed.wait()
-                continue
-            order, event = entry
-            if event.durable:
-                index += 1
-                while written and self._written < event.seq and not self._closed and self._failure is None:
+        reader = object()
+        self._readers[reader] = index = after
+        order = self._durable[after - self.forgotten - 1][0] if self.forgotten < after <= self.seq else 0
+        try:
+            while True:
+                for event in (await self._read_back())[index:] if index < self.forgotten else ():
+                    self._readers[reader] = index = index + 1
+                    yield event
+                entry = self._next(index, order)
+                if entry is None:
+                    if self._closed:
+                        return
+                    self._drop()
                     await self._changed.wait()
-            yield event
+                    continue
+                order, event = entry
+                if event.durable:
+                    self._readers[reader] = index = index + 1
+                    while written and self._written < event.seq and not self._closed and self._failure is None:
+                        await self._changed.wait()
+                yield event
+        finally:
+            del self._readers[reader]
+            self._drop()
+
+    async def _read_back(self) -> Sequence[Event]:
+        """The forgotten events."""
+        assert self._source is not None, "a log without a source forgets nothing"
+        forgotten = self.forgotten
+        events = await self._source()
+        if len(events) < forgotten:
+            found = f"{len(events)} of its first {forgotten} events"
+            raise TranscriptFailed(f"the transcript of agent {self.agent_id} was damaged or removed: it holds {found}")
+        return events[:forgotten]
+
+    def _drop(self) -> None:
+        """Readers are waited for rather than sent to the disk; a late one that reads back is one of them."""
+        ended = self._source is not None and self._state is not None and self._state.terminal
+        if ended and self._written >= self.seq and all(had >= self.seq for had in self._readers.values()):
+            self.forgotten = self.seq
+            self._durable.clear()
+            self._passing.clear()
+            self._state, self._bare = evolve(self.state, messages=()), True
 
     def _append_passing(self, body: EventBody) -> Event:
         self._delta_seq += 1
@@ -122,7 +187,8 @@ class EventLog:
             self._passing = [entry for entry in self._passing if getattr(entry[1].body, "tool_call_id", "") != ended]
 
     def _next(self, index: int, order: int) -> tuple[int, Event] | None:
-        durable = self._durable[index] if index < len(self._durable) else None
+        place = index - self.forgotten
+        durable = self._durable[place] if 0 <= place < len(self._durable) else None
         at = bisect_right(self._passing, order, key=lambda entry: entry[0])
         passing = self._passing[at] if at < len(self._passing) else None
         if durable is None or passing is None:

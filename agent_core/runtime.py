@@ -41,7 +41,7 @@ from agent_core.spawning import SpawnRequest, check_cwd, prepare_main, prepare_r
 from agent_core.subagents import run
 from agent_core.task import TERMINAL
 from agent_core.transcript.index import find_transcript, read_index
-from agent_core.transcript.repair import recover
+from agent_core.transcript.reading import load
 from agent_core.transcript.writer import TranscriptWriter
 from agent_core.worktree import Worktree, reopen
 
@@ -146,7 +146,8 @@ class Runtime:
 
     async def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> Page:
         if agent := self._agents.get(agent_id):
-            events, ended = agent.log.events(after), agent.idle.is_set()
+            ended = agent.idle.is_set()
+            events = await agent.log.events(after)
         else:
             events = [event for event in await self._recorded(agent_id) if event.seq > after]
             ended = True
@@ -321,8 +322,7 @@ class Runtime:
         for folder in self.folders:
             project = await self.project(folder)
             if path := await anyio.to_thread.run_sync(find_transcript, project.sessions, agent_id):
-                data = await anyio.to_thread.run_sync(path.read_bytes)
-                return recover(data).events
+                return (await load(path)).events
         raise UnknownAgent(f"there is no agent {agent_id!r} in this workspace; agent/list names them")
 
     def _limit(self) -> int:

@@ -77,6 +77,7 @@ async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
             agent.record(StatusChanged(TaskStatus.RUNNING, background))
             if agent.isolation == "worktree" and agent.worktree is None:
                 await _isolate(agent, engine)
+            await agent.recall()
             if first is not None:
                 agent.add(_with_environment(agent, engine, first))
             return Outcome(TaskStatus.COMPLETED, await run_loop(agent, engine))
@@ -133,6 +134,7 @@ async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int)
         error=outcome.error,
     )
     agent.record(Ended(ended))
+    agent.forget()
     with anyio.move_on_after(CLEANUP_SECONDS, shield=True), suppress(TranscriptFailed):
         await agent.log.written()
     engine.writer.release(agent.log, agent.files)

@@ -26,7 +26,7 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
     # 2 adapters
     **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),
-    **dict.fromkeys(("recovery", "restoring"), 2),
+    **dict.fromkeys(("recovery", "restoring", "transcript.reading"), 2),
     **dict.fromkeys(("worktree", "worktree_claim", "worktree_names", "snapshot", "snapshot_files", "applying"), 2),
     **dict.fromkeys(("model.messages_api", "transcript.writer", "transcript.index", "permissions.grants"), 2),
     **dict.fromkeys(("loading.agent_files", "loading.settings_files", "loading.configuration"), 2),

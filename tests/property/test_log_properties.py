@@ -150,16 +150,23 @@ def test_damage_anywhere_never_loses_what_came_before_it(bodies: list[EventBody]
 
 @given(with_passing(), st.data())
 def test_every_reader_from_any_place_sees_no_gap(bodies: list[EventBody], data: st.DataObject) -> None:
-    """Readers that come at any moment, at any position, while events are appended."""
-    log = EventLog(AgentId("a1"), StillClock(), lambda event: None)
+    """Readers that come at any moment, at any position, while events are appended, written and forgotten."""
+    whole: list[Event] = []
+    log = EventLog(AgentId("a1"), StillClock(), whole.append)
     log.append(bodies[0])
     joins = data.draw(st.lists(st.integers(1, len(bodies)), min_size=1, max_size=4))
     seen: list[tuple[int, list[Event]]] = []
+
+    async def source() -> list[Event]:
+        await anyio.lowlevel.checkpoint()
+        return list(whole)
 
     async def follow(after: int, events: list[Event]) -> None:
         events.extend([each async for each in log.read(after)])
 
     async def main() -> None:
+        if data.draw(st.booleans()):
+            log.forget(source)
         async with anyio.create_task_group() as group:
             for place, body in enumerate([*bodies[1:], None], start=1):
                 for _ in range(joins.count(place)):
@@ -168,12 +175,14 @@ def test_every_reader_from_any_place_sees_no_gap(bodies: list[EventBody], data: 
                     group.start_soon(follow, after, seen[-1][1])
                 if data.draw(st.booleans()):
                     await anyio.lowlevel.checkpoint()
+                if data.draw(st.booleans()):
+                    log.mark_written(log.seq)
                 if body is not None:
                     log.append(body)
             log.close()
+        assert await log.events() == whole
 
     run_alone(main)
-    whole = log.events()
     assert [each.seq for each in whole] == list(range(1, len(whole) + 1))
     for after, events in seen:
         assert [each for each in events if each.durable] == whole[after:]

@@ -6,12 +6,13 @@ import anyio
 import pytest
 
 from agent_core.errors import TranscriptFailed
-from agent_core.events import Event, MessageAdded, Retrying, StatusChanged, TextDelta, ToolEnded, ToolOutput
+from agent_core.event_log import EventLog
+from agent_core.events import Ended, Event, MessageAdded, Retrying, StatusChanged, TextDelta, ToolEnded, ToolOutput
 from agent_core.ids import MessageId
 from agent_core.messages import TextBlock
 from agent_core.state import IllegalEvent
 from agent_core.task import TaskStatus
-from tests.unit.agent_core.builders import assistant, log
+from tests.unit.agent_core.builders import assistant, info, log, user
 
 pytestmark = pytest.mark.anyio
 
@@ -124,3 +125,68 @@ async def test_an_illegal_event_is_refused_and_leaves_the_log_as_it_was() -> Non
     with pytest.raises(IllegalEvent):
         made.append(StatusChanged(TaskStatus.WAITING, False))
     assert made.seq == 1
+
+
+ENDED = Ended(info(status=TaskStatus.COMPLETED, result="done"))
+
+
+def ended_log() -> tuple[EventLog, list[Event]]:
+    """A log that forgets, whose agent has ended; nothing is written yet."""
+    sink: list[Event] = []
+    made = log(sink)
+
+    async def source() -> list[Event]:
+        return sink
+
+    for body in (RUNNING, MessageAdded(user("task")), MessageAdded(assistant("said")), delta("late"), ENDED):
+        made.append(body)
+    made.forget(source)
+    return made, sink
+
+
+@pytest.mark.spec("CTX-9")
+async def test_an_ended_agent_is_forgotten_once_it_is_written_and_read() -> None:
+    made, sink = ended_log()
+    made.mark_written(4)
+    assert made.kept() == sink and made.state.messages
+    reader = made.read()
+    first = await anext(reader)
+    made.mark_written(5)
+    assert (first, made.kept()) == (sink[0], sink)
+    rest = [await anext(reader) for _ in range(5)]
+    assert ([event for event in rest if event.durable], len(rest)) == (sink[1:], 5)
+    with pytest.raises(TimeoutError), anyio.fail_after(0.01):
+        await anext(reader)
+    assert (made.kept(), made.state.messages, made.seq, made.state.info.result) == ([], (), 5, "done")
+    assert await read(made, 5) == [(event.seq, None, type(event.body).__name__) for event in sink]
+    assert (await made.events(), await made.events(3)) == (sink, sink[3:])
+
+
+@pytest.mark.spec("CTX-9")
+async def test_a_further_run_has_the_messages_back_and_is_forgotten_in_turn() -> None:
+    made, sink = ended_log()
+    made.mark_written(5)
+    made.append(StatusChanged(TaskStatus.RUNNING, False))
+    assert await made.recall() == made.state.messages == (user("task"), assistant("said"))
+    made.append(MessageAdded(user("more", id="m3")))
+    assert len(await made.recall()) == 3
+    assert (await made.events(), await made.events(6), [event.seq for event in made.kept()]) == (sink, sink[6:], [6, 7])
+    made.append(ENDED)
+    made.mark_written(8)
+    assert (made.kept(), len(await made.recall()), await made.events()) == ([], 3, sink)
+
+
+@pytest.mark.spec("CTX-9")
+async def test_what_the_transcript_has_lost_is_an_error_and_no_gap() -> None:
+    made, sink = ended_log()
+    made.mark_written(5)
+    del sink[3:]
+    for reading in (made.events(), made.recall(), read(made, 1)):
+        with pytest.raises(TranscriptFailed, match="holds 3 of its first 5 events"):
+            await reading
+
+
+async def test_an_agent_whose_transcript_cannot_be_written_is_kept() -> None:
+    made, sink = ended_log()
+    made.fail("disk full")
+    assert made.kept() == sink

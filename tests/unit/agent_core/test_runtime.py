@@ -10,8 +10,15 @@ import anyio
 import pytest
 from attrs import evolve
 
-from agent_core.errors import AgentDenied, AlreadyTerminal, InvalidParams, MissingCredentials, UnknownAgent
-from agent_core.events import Ended, MessageAdded, Started, StatusChanged, TextDelta, ToolOutput
+from agent_core.errors import (
+    AgentDenied,
+    AlreadyTerminal,
+    InvalidParams,
+    MissingCredentials,
+    TranscriptFailed,
+    UnknownAgent,
+)
+from agent_core.events import Ended, Event, MessageAdded, Started, StatusChanged, TextDelta, ToolOutput
 from agent_core.ids import MAIN
 from agent_core.messages import StopReason, Usage
 from agent_core.permissions.types import PermissionAnswer, PermissionMode
@@ -248,7 +255,7 @@ async def test_an_agent_that_lives_elsewhere_is_listed_as_running_and_a_dead_one
         assert (ended.id, ended.status, ended.stop_reason) == (slow.id, TaskStatus.INTERRUPTED, StopReason.CANCELLED)
         assert (ended.result, ended.usage.tool_uses) == ("looking", 1)
         page = await second.runtime.transcript(slow.id)
-        assert page.events == tuple(first.logs[slow.id].events())
+        assert page.events == tuple(first.events(slow))
         assert (page.next_seq, page.complete) == (len(page.events), True)
         assert unanswered(tuple(each.body.message for each in page.events if isinstance(each.body, MessageAdded))) == ()
 
@@ -285,17 +292,54 @@ async def test_a_transcript_comes_in_pages(shop: Shop) -> None:
     shop.says(say("looking", LOOK), say("done", gate="g"))
     started = await shop.spawn()
     await shop.model.wait_for(2)
-    events = shop.logs[started.id].events()
+    events = shop.events(started)
     assert await shop.runtime.transcript(started.id, 0, 2) == Page(tuple(events[:2]), 2, False)
     assert await shop.runtime.transcript(started.id, 2) == Page(tuple(events[2:]), len(events), False)
     shop.model.gate("g").set()
     await shop.ended(started)
-    whole = shop.logs[started.id].events()
+    whole = shop.events(started)
     assert await shop.runtime.transcript(started.id, len(events)) == Page(tuple(whole[len(events) :]), len(whole), True)
     assert await shop.runtime.transcript(started.id, len(whole)) == Page((), len(whole), True)
     assert await shop.runtime.transcript(started.id, 0, len(whole) - 1) == Page(
         tuple(whole[:-1]), len(whole) - 1, False
     )
+
+
+@pytest.mark.spec("CTX-9")
+async def test_an_ended_agent_leaves_memory_and_is_told_again_whole(shop: Shop) -> None:
+    """The scripted model refuses a further run whose request does not extend the one before it byte by byte."""
+    shop.says(say("looking", LOOK), say("done"), say("more"))
+    info = await shop.run()
+    log, agent = shop.logs[info.id], shop.runtime._agents[info.id]
+    assert (log.kept(), log.state.messages, agent.prompt.messages) == ([], (), ())
+    assert await shop.runtime.info(info.id) == info
+    for _ in range(2):
+        page = await shop.runtime.transcript(info.id)
+        assert ([each.seq for each in page.events], page.complete) == (list(range(1, log.seq + 1)), True)
+    again = await shop.send(info, "go on")
+    assert (again.status, again.result) == (TaskStatus.COMPLETED, "more")
+    assert [len(shop.asked(number)["messages"]) for number in range(3)] == [1, 3, 5]
+    shop.check(info, runs=2)
+    late: list[Event] = []
+    with anyio.fail_after(2):
+        async for event in log.read(written=True):
+            late.append(event)
+            if event.seq == log.seq:
+                break
+    assert late == shop.events(info)
+    assert (log.kept(), log.state.messages, agent.prompt.messages) == ([], (), ())
+
+
+@pytest.mark.spec("CTX-9")
+async def test_a_further_run_without_its_transcript_fails_and_says_why(shop: Shop) -> None:
+    shop.says(say("done"), say("more"))
+    info = await shop.run()
+    info.output_file.with_suffix(".jsonl").unlink()
+    with pytest.raises(TranscriptFailed, match="cannot be read: No such file"):
+        await shop.runtime.transcript(info.id)
+    again = await shop.send(info, "go on")
+    assert again.status is TaskStatus.FAILED
+    assert again.error is not None and "damaged or removed: it holds 0 of its first 6 events" in again.error
 
 
 @pytest.mark.spec("TR-1")
@@ -305,7 +349,7 @@ async def test_the_transcript_on_disk_is_the_log(shop: Shop) -> None:
     project = await shop.runtime.project(shop.folder)
     place = project.sessions / info.conversation_id / "subagents" / f"agent-{info.id}.jsonl"
     records = [json.loads(line) for line in place.read_bytes().splitlines()]
-    assert recover(place.read_bytes()).events == tuple(shop.logs[info.id].events())
+    assert recover(place.read_bytes()).events == tuple(shop.events(info))
     assert [(record["uuid"], record["parentUuid"]) for record in records[:2]] == [
         (f"{info.id}-1", None),
         (f"{info.id}-2", f"{info.id}-1"),
@@ -359,7 +403,7 @@ async def test_leaving_ends_every_run_and_writes_its_end(tmp_path: Path) -> None
         last = events[-1].body
         assert isinstance(last, Ended)
         assert (last.info.status, last.info.pending_permissions) == (TaskStatus.INTERRUPTED, 0)
-        assert events == tuple(shop.logs[info.id].events())
+        assert events == tuple(shop.events(info))
         assert isinstance(events[0].body, Started)
     assert shop.runtime.answer("req_1", PermissionAnswer("allowOnce")) is not None
 

@@ -107,7 +107,7 @@ async def test_calls_are_announced_and_on_disk_before_the_first_one_runs(shop: S
     async def look(label: str, ctx: ToolContext) -> str:
         log = shop.logs[ctx.agent_id]
         path = next(shop.state.glob(f"projects/*/*/subagents/agent-{ctx.agent_id}.jsonl"))
-        announced = sum(isinstance(event.body, ToolCalled) for event in log.events())
+        announced = sum(isinstance(event.body, ToolCalled) for event in log.kept())
         seen.append((announced, path.read_bytes().count(b'"ToolCalled"')))
         return ""
 

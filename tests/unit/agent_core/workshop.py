@@ -18,7 +18,7 @@ from attrs import define, field
 from agent_core.disk import Disk
 from agent_core.disk_target import DiskTarget
 from agent_core.event_log import EventLog
-from agent_core.events import AgentInfo, Ended, Event, EventBody
+from agent_core.events import AgentInfo, Ended, Event, EventBody, MessageAdded
 from agent_core.permissions.types import PermissionAnswer, PermissionFacts, PermissionRequest, ToolKind
 from agent_core.ports import Git
 from agent_core.processes import LocalProcesses
@@ -26,6 +26,7 @@ from agent_core.repository import GitCommand
 from agent_core.runtime import Runtime, SpawnRequest, open_runtime
 from agent_core.state import unanswered
 from agent_core.tool import ToolContext, ToolResult
+from agent_core.transcript.repair import recover
 from lsp_server.demo.body import blocks_of
 from lsp_server.demo.matching import message_text
 from lsp_server.demo.model_server import ModelServer
@@ -99,7 +100,13 @@ class Shop:
         return await self.ended(await self.runtime.send(info.id, message))
 
     def bodies(self, info: AgentInfo) -> list[EventBody]:
-        return [event.body for event in self.logs[info.id].events()]
+        return [event.body for event in self.events(info)]
+
+    def events(self, info: AgentInfo) -> list[Event]:
+        """All durable events; those that the log has forgotten from the transcript."""
+        log = self.logs[info.id]
+        recorded = recover(info.output_file.with_suffix(".jsonl").read_bytes()).events if log.forgotten else ()
+        return [*recorded[: log.forgotten], *log.kept()]
 
     def of(self, info: AgentInfo, kind: type[Body]) -> list[Body]:
         return [body for body in self.bodies(info) if isinstance(body, kind)]
@@ -120,8 +127,8 @@ class Shop:
     def check(self, info: AgentInfo, runs: int = 1) -> None:
         """What holds after any end: one Ended a run, every call answered, no gap, nothing open."""
         assert len(self.of(info, Ended)) == runs
-        assert unanswered(self.logs[info.id].state.messages) == ()
-        assert [event.seq for event in self.logs[info.id].events()] == list(range(1, self.logs[info.id].seq + 1))
+        assert unanswered(tuple(body.message for body in self.of(info, MessageAdded))) == ()
+        assert [event.seq for event in self.events(info)] == list(range(1, self.logs[info.id].seq + 1))
         assert self.runtime.pending_permissions() == ()
         assert self.model.problems == []
 

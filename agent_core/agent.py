@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anyio
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from agent_core.definitions import AgentDefinition, Isolation
 from agent_core.event_log import EventLog
-from agent_core.events import Event, EventBody, MessageAdded, StatusChanged, UsageReported
+from agent_core.events import AgentInfo, Event, EventBody, MessageAdded, Notified, StatusChanged, UsageReported
 from agent_core.ids import AgentId, new_message_id
 from agent_core.messages import Block, Message, ModelReply, TextBlock, Usage
 from agent_core.model.aliases import context_limit
@@ -25,9 +25,22 @@ from agent_core.transcript.writer import TranscriptFiles
 from agent_core.worktree import Worktree
 
 
+@frozen
+class Incoming:
+    """A message that waits for the next turn. One that does not wake leaves an idle agent alone."""
+
+    message: Message
+    notified: Notified | None = None
+    wakes: bool = True
+
+
 @define(eq=False)
 class Agent:
-    """`scope` is that of the run under way, None between runs; `idle` is set whenever there is none."""
+    """`scope` is that of the run under way, None between runs; `idle` is set whenever there is none.
+
+    `finished` is set before `idle`, as soon as `final` holds how the run ended; `released` when whoever waits for a
+    foreground agent shall wait no longer. `background`: nobody waits for the run. `tool_use_id`: of the Agent call.
+    """
 
     log: EventLog
     files: TranscriptFiles
@@ -40,13 +53,18 @@ class Agent:
     model: str
     isolation: Isolation
     max_turns: int | None
+    background: bool = False
     parent: Agent | None = None
     worktree: Worktree | None = None
     read_files: ReadFiles = field(factory=ReadFiles)
-    inbox: list[Message] = field(factory=list)
+    inbox: list[Incoming] = field(factory=list)
     scope: anyio.CancelScope | None = None
     slot: Slot | None = None
     idle: anyio.Event = field(factory=anyio.Event)
+    finished: anyio.Event = field(factory=anyio.Event)
+    released: anyio.Event = field(factory=anyio.Event)
+    final: AgentInfo | None = None
+    tool_use_id: str | None = None
     stop_asked: bool = False
     open_asks: int = 0
     forgotten: bool = False
@@ -78,12 +96,32 @@ class Agent:
 
     def tell(self, text: str, *, meta: str | None = None) -> None:
         """Put a user message into the inbox; the loop takes it before its next model request."""
-        self.inbox.append(user_message(TextBlock(text), meta=meta))
+        self.inbox.append(Incoming(user_message(TextBlock(text), meta=meta)))
+
+    @property
+    def woken(self) -> bool:
+        """Something in the inbox wants an answer."""
+        return any(each.wakes for each in self.inbox)
 
     def take_inbox(self) -> None:
-        for message in self.inbox:
-            self.add(message)
+        for each in self.inbox:
+            self.add(each.message)
+            if each.notified is not None:
+                self.record(each.notified)
         self.inbox.clear()
+
+    def begin_run(self, background: bool) -> None:
+        """Before the run is started, so that whoever waits from now on waits for this one."""
+        self.background = background
+        self.idle, self.finished, self.released = anyio.Event(), anyio.Event(), anyio.Event()
+        self.final = None
+
+    def to_background(self) -> None:
+        """Whoever waits for it waits no longer; the run itself is untouched (RUN-4)."""
+        if not self.background and self.status not in TERMINAL:
+            self.background = True
+            self.log.append(StatusChanged(self.status, background=True))
+        self.released.set()
 
     def add(self, message: Message, stop_reason: str | None = None) -> None:
         assert not self.forgotten, "recall the conversation before going on with it"
@@ -121,7 +159,7 @@ class Agent:
         """Change the live status. Does nothing after the end of the run: a late answer must not revive an agent."""
         info = self.log.state.info
         if info.status not in TERMINAL and (status is not info.status or queue_position is not None):
-            self.log.append(StatusChanged(status, info.background, queue_position))
+            self.log.append(StatusChanged(status, self.background, queue_position))
 
     def ask_opened(self) -> None:
         self.open_asks += 1

@@ -29,3 +29,5 @@ class Engine:
     writer: TranscriptWriter
     begin: Callable[[Agent, str], None]
     """Register an agent with the runtime and start its run with this task."""
+    ended: Callable[[Agent], None]
+    """A run has ended: a parent that did not wait for it is told."""

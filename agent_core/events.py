@@ -2,7 +2,7 @@
 
     EventBody
       Durable: Started StatusChanged MessageAdded ToolCalled ToolEnded PermissionAsked PermissionSettled
-               UsageReported FilesChanged Ended
+               UsageReported FilesChanged Notified Ended
       Passing: TextDelta ThinkingDelta ToolOutput Retrying
 
 Durable events are numbered without gaps, written to the transcript and replayed. Passing ones are shown live and
@@ -153,6 +153,15 @@ class FilesChanged:
 
 
 @frozen
+class Notified:
+    """The end of a background agent has reached this agent's conversation."""
+
+    from_agent_id: AgentId
+    status: TaskStatus
+    summary: str
+
+
+@frozen
 class Ended:
     """The end of one run, with the agent's final state."""
 
@@ -199,6 +208,7 @@ DurableBody = (
     | PermissionSettled
     | UsageReported
     | FilesChanged
+    | Notified
     | Ended
 )
 PassingBody = TextDelta | ThinkingDelta | ToolOutput | Retrying

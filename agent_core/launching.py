@@ -1,7 +1,11 @@
-"""How an agent launches another in the foreground: choose, start, wait, and hand over the answer (RES-1 to RES-7)."""
+"""How an agent launches another: choose, start, and in the foreground wait and hand over the answer (RES-1 to RES-7).
+
+Foreground is who waits, not where the work runs: moving an agent to the background only releases its waiter (RUN-4).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,7 @@ import anyio
 from attrs import define
 
 from agent_core.agent import Agent
+from agent_core.background import background_disabled, launched, runs_in_background, usage_block
 from agent_core.engine import Engine
 from agent_core.errors import ToolError, UserError
 from agent_core.events import AgentInfo
@@ -18,7 +23,7 @@ from agent_core.permissions.types import PermissionMode
 from agent_core.repository import require_commit
 from agent_core.spawning import SpawnRequest, build_child, check_cwd, select_for
 from agent_core.task import TaskStatus
-from agent_core.text import shortened_in_the_middle
+from agent_core.text import harmless, shortened_in_the_middle
 from agent_core.tool import ToolResult
 
 ONE_SHOT = frozenset({"Explore", "Plan"})
@@ -31,19 +36,20 @@ _MAX_RESULT = 32_000
 
 @define(eq=False)
 class AgentLauncher:
-    """The Launcher of one parent."""
+    """The Launcher of one Agent call of `parent`."""
 
     parent: Agent
     engine: Engine
+    tool_use_id: str
 
     async def launch(self, input: Mapping[str, Any]) -> ToolResult:
         try:
             child, note = await self._prepare(input)
         except UserError as error:
             raise ToolError(f"The agent was not launched: {error}") from error
+        child.tool_use_id = self.tool_use_id
         self.engine.begin(child, input["prompt"])
-        await self._wait(child)
-        return result_of(child.log.state.info, child.definition.source == "builtin", note, _limit(self.engine.env))
+        return await answer_of(self.parent, self.engine, child, note)
 
     async def _prepare(self, input: Mapping[str, Any]) -> tuple[Agent, str]:
         """The child, registered and not started, and what the parent must be told about it."""
@@ -64,35 +70,72 @@ class AgentLauncher:
             description=input["description"],
             model=input.get("model"),
             permission_mode=PermissionMode(input["mode"]) if "mode" in input else None,
+            background=runs_in_background(
+                input.get("run_in_background"),
+                definition,
+                self.parent.project.configuration.settings,
+                self.engine.env,
+            ),
             name=input.get("name"),
         )
         child, capped = build_child(self.engine, self.parent, definition, request, isolation)
         note = f"(mode {input['mode']} is wider than the agent may have; it ran with {child.mode}.)" if capped else ""
         return child, note
 
-    async def _wait(self, child: Agent) -> None:
-        """A parent that only waits holds no slot. When it is stopped, so is the child."""
-        assert self.parent.slot is not None, "only a running agent launches others"
-        try:
-            async with self.parent.slot.lent():
+
+async def answer_of(parent: Agent, engine: Engine, child: Agent, note: str) -> ToolResult:
+    """What `parent` gets for a child that was just started: its answer, or that it works in the background."""
+    if not child.background:
+        await _wait(parent, engine, child)
+    info = child.log.state.info
+    if child.background:
+        text = launched(info, tuple(name for name in ("Read", "Bash") if name in parent.tools))
+        return ToolResult(tuple(TextBlock(part) for part in (text, note) if part))
+    return result_of(info, child.definition.source == "builtin", note, result_limit(engine.env))
+
+
+async def _wait(parent: Agent, engine: Engine, child: Agent) -> None:
+    """A parent that only waits holds no slot. When it is stopped, so is the child, unless that was released before."""
+    assert parent.slot is not None, "only a running agent launches others"
+    try:
+        async with parent.slot.lent():
+            await _ended_or_released(child, _seconds(parent, engine))
+    finally:
+        if not child.idle.is_set() and not child.released.is_set():
+            child.stop()
+            with anyio.move_on_after(_STOP_SECONDS, shield=True):
                 await child.idle.wait()
-        finally:
-            if not child.idle.is_set():
-                child.stop()
-                with anyio.move_on_after(_STOP_SECONDS, shield=True):
-                    await child.idle.wait()
+
+
+async def _ended_or_released(child: Agent, seconds: float) -> None:
+    async def first(event: anyio.Event) -> None:
+        await event.wait()
+        group.cancel_scope.cancel()
+
+    with anyio.move_on_after(seconds) as timed:
+        async with anyio.create_task_group() as group:
+            group.start_soon(first, child.idle)
+            group.start_soon(first, child.released)
+    if timed.cancelled_caught:
+        child.to_background()
+
+
+def _seconds(parent: Agent, engine: Engine) -> float:
+    """How long a parent waits before the agent goes to the background by itself (RUN-4)."""
+    milliseconds = parent.project.configuration.settings.auto_background_ms
+    return milliseconds / 1000 if milliseconds and not background_disabled(engine.env) else math.inf
 
 
 def result_of(info: AgentInfo, builtin: bool, note: str, limit: int) -> ToolResult:
     """What the parent reads: the answer, then what it needs to go on with that agent."""
-    said, cut = shortened_in_the_middle(info.result or "", limit)
+    said, cut = shortened_in_the_middle(harmless(info.result or ""), limit)
     if cut:
         said += f"\n\n(The whole answer is in {info.output_file})"
     parts = [_headline(info, said), note, *_worktree(info)]
     if not (builtin and info.agent_type in ONE_SHOT) or info.worktree:
         parts.append(f"agentId: {info.id}")
     if not (builtin and info.agent_type in ONE_SHOT):
-        parts.append(_usage(info))
+        parts.append(usage_block(info))
     content = tuple(TextBlock(part) for part in parts if part)
     return ToolResult(content, is_error=info.status is not TaskStatus.COMPLETED)
 
@@ -112,12 +155,6 @@ def _worktree(info: AgentInfo) -> list[str]:
     return [f"worktreePath: {info.worktree.path}\nworktreeBranch: {info.worktree.branch}"]
 
 
-def _usage(info: AgentInfo) -> str:
-    usage = info.usage
-    counts = {"total_tokens": usage.total_tokens, "tool_uses": usage.tool_uses, "duration_ms": usage.duration_ms}
-    return "<usage>\n" + "".join(f"{name}: {count}\n" for name, count in counts.items()) + "</usage>"
-
-
-def _limit(env: Mapping[str, str]) -> int:
+def result_limit(env: Mapping[str, str]) -> int:
     text = env.get("TASK_MAX_OUTPUT_LENGTH", "")
     return min(int(text), 160_000) if text.isdecimal() and int(text) > 0 else _MAX_RESULT

@@ -15,16 +15,18 @@ import anyio
 from anyio.abc import TaskGroup
 from attrs import define, field, frozen
 
-from agent_core.agent import Agent, user_message
+from agent_core.agent import Agent, Incoming, user_message
 from agent_core.applying import Applied, AppliedFile, Selection
+from agent_core.background import NOTIFICATION, background_disabled, notification, summary
 from agent_core.clock import SystemClock
 from agent_core.definitions import Definitions, Problem
 from agent_core.disk import write_atomically
 from agent_core.engine import Engine
-from agent_core.errors import AlreadyTerminal, NotReviewable, OwnedElsewhere, UnknownAgent
+from agent_core.errors import AlreadyTerminal, NotAllowed, NotReviewable, OwnedElsewhere, UnknownAgent
 from agent_core.event_log import EventLog
-from agent_core.events import AgentInfo, Event
+from agent_core.events import AgentInfo, Event, Notified
 from agent_core.ids import MAIN, RequestId
+from agent_core.launching import result_limit
 from agent_core.loading.configuration import state_dir
 from agent_core.messages import TextBlock
 from agent_core.model.messages_api import Credentials, MessagesApi, credentials
@@ -39,7 +41,7 @@ from agent_core.reviews import Reviews, Round, Subject
 from agent_core.slots import Slots
 from agent_core.spawning import SpawnRequest, check_cwd, prepare_main, prepare_root, refuse_denied
 from agent_core.subagents import run
-from agent_core.task import TERMINAL
+from agent_core.task import TERMINAL, TaskStatus
 from agent_core.transcript.index import find_transcript, read_index
 from agent_core.transcript.reading import load
 from agent_core.transcript.writer import TranscriptWriter
@@ -101,23 +103,40 @@ class Runtime:
 
     async def send(self, to: str, message: str) -> AgentInfo:
         """To a running agent at its next turn; to one that ended as its next run."""
-        agent = await self._main_agent() if to == MAIN else await self._live(to)
+        agent = await self._known(to)
         if agent.idle.is_set():
             await self._check_again(agent)
         if agent.idle.is_set():
-            self._start(agent, message)
+            self._start(agent, message, background=agent.background)
         else:
             agent.tell(message)
         return agent.log.state.info
 
     async def stop(self, agent_id: str, scope: StopScope = "agent") -> AgentInfo:
-        """Returns after the agent's processes are gone. AlreadyTerminal when nothing of it runs."""
-        agent = await self._live(agent_id)
+        """Returns after the processes are gone. AlreadyTerminal when nothing of it runs.
+
+        Foreground children end with the agent that waits for them. Those in the background end with the scope `tree`.
+        """
+        agent = await self._known(agent_id)
+        ending = [agent, *(self._descendants(agent) if scope == "tree" else ())]
+        ending = [each for each in ending if not each.idle.is_set()]
+        if not ending:
+            raise AlreadyTerminal(f"agent {agent_id} does not run: it is {agent.status}")
+        for each in ending:
+            each.stop()
+        with anyio.move_on_after(_STOP_SECONDS):
+            for each in ending:
+                await each.idle.wait()
+        return agent.log.state.info
+
+    async def background(self, agent_id: str) -> AgentInfo:
+        """Whoever waits for the agent waits no longer; the run is untouched (RUN-4). AlreadyTerminal after its end."""
+        agent = await self._known(agent_id)
+        if background_disabled(self.env):
+            raise NotAllowed("background agents are switched off by CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
         if agent.idle.is_set():
             raise AlreadyTerminal(f"agent {agent_id} does not run: it is {agent.status}")
-        agent.stop()
-        with anyio.move_on_after(_STOP_SECONDS):
-            await agent.idle.wait()
+        agent.to_background()
         return agent.log.state.info
 
     async def wait(self, agent_id: str) -> AgentInfo:
@@ -259,7 +278,7 @@ class Runtime:
     def begin(self, agent: Agent, task: str) -> None:
         """Make an agent known and start its run."""
         self._register(agent)
-        self._start(agent, task)
+        self._start(agent, task, background=agent.background)
 
     # Inside
 
@@ -268,10 +287,24 @@ class Runtime:
         for watcher in self._watchers:
             watcher(agent.log)
 
-    def _start(self, agent: Agent, text: str) -> None:
+    def _start(self, agent: Agent, text: str | None, *, background: bool) -> None:
+        """`text` None: what is in the inbox is its task."""
         assert self._group is not None
-        agent.idle = anyio.Event()
-        self._group.start_soon(run, agent, self.engine, user_message(TextBlock(text)))
+        agent.begin_run(background)
+        self._group.start_soon(run, agent, self.engine, None if text is None else user_message(TextBlock(text)))
+
+    def _ended(self, agent: Agent) -> None:
+        """RUN-6, RUN-8: the parent of a background agent is told at its next turn, and woken when it is idle. What the
+        user stopped is no reason to wake anybody, and who was stopped or failed is left alone."""
+        parent, info = agent.parent, agent.log.state.info
+        if parent is None or not info.background:
+            return
+        text = notification(info, agent.tool_use_id, result_limit(self.env))
+        told = Notified(info.id, info.status, summary(info))
+        wakes = info.status in (TaskStatus.COMPLETED, TaskStatus.FAILED)
+        parent.inbox.append(Incoming(user_message(TextBlock(text), meta=NOTIFICATION), told, wakes))
+        if wakes and parent.idle.is_set() and (parent.status is TaskStatus.COMPLETED or parent in self._main.values()):
+            self._start(parent, None, background=parent.parent is not None)
 
     async def _check_again(self, agent: Agent) -> None:
         """What the first run was checked for, as the settings are now. The main thread is nobody's sub-agent."""
@@ -279,6 +312,13 @@ class Runtime:
         if agent not in self._main.values():
             refuse_denied(agent.project, agent.definition.name)
         self.credentials()
+
+    def _descendants(self, agent: Agent) -> tuple[Agent, ...]:
+        children = tuple(each for each in self._agents.values() if each.parent is agent)
+        return sum((self._descendants(child) for child in children), children)
+
+    async def _known(self, to: str) -> Agent:
+        return await self._main_agent() if to == MAIN else await self._live(to)
 
     async def _live(self, agent_id: str) -> Agent:
         """By id, or by the name that was given last. OwnedElsewhere when another process runs it."""
@@ -353,6 +393,7 @@ async def open_runtime(
                 slots=Slots(runtime._limit),
                 writer=writer,
                 begin=runtime.begin,
+                ended=runtime._ended,
             )
             try:
                 yield runtime

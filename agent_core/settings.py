@@ -17,7 +17,8 @@ class BadSetting(ValueError):
 
 @frozen
 class Settings:
-    """Defaults are those of the table. `max_retries` counts further attempts after the first."""
+    """Defaults are those of the table. `max_retries` counts further attempts after the first; `auto_background_ms` and
+    `stagger_ms` are off at 0."""
 
     model: str = "sonnet"
     agent: str | None = None
@@ -28,6 +29,13 @@ class Settings:
     worktree_base: str = "head"
     worktree_location: Path | None = None
     explore_model: str = "haiku"
+    forking: str = "explicit"
+    default_background: bool = False
+    auto_background_ms: int = 120_000
+    stagger_ms: int = 5_000
+    coordinator: bool = False
+    assistant: bool = False
+    proactive: bool = False
     max_retries: int = 10
     max_output_tokens: int = 32_000
     rules: tuple[PermissionRule, ...] = ()
@@ -49,6 +57,15 @@ def whole(values: Mapping[str, Any], name: str, default: int, least: int) -> int
         return default
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise BadSetting(f"the setting {name} must be a whole number of at least {least}, not {value!r}")
+    return value
+
+
+def flag(values: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = values.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise BadSetting(f"the setting {name} must be true or false, not {value!r}")
     return value
 
 

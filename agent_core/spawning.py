@@ -6,11 +6,13 @@ The order is that of the spec's section 1: kind, denied agents, tool pool, isola
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from agent_core.agent import Agent
+from agent_core.background import background_disabled, forced
 from agent_core.definitions import AgentDefinition, Isolation
 from agent_core.engine import Engine
 from agent_core.errors import AgentDenied, InvalidParams, LimitReached, NotAllowed, UnknownAgentType
@@ -76,7 +78,7 @@ def build(
     settings = project.configuration.settings
     depth = parent.depth + 1 if parent else 0
     planning = mode is PermissionMode.PLAN
-    tools = _tools(project, depth)
+    tools = _tools(project, depth, engine.env)
     if parent is not None:
         tools = for_child(tools, background=request.background, planning=planning)
     pool = assemble(definition, tools, settings.rules)
@@ -100,6 +102,7 @@ def build(
         model=model,
         isolation=isolation,
         max_turns=request.max_turns or definition.max_turns,
+        background=request.background,
         parent=parent,
     )
     agent.idle.set()
@@ -173,7 +176,7 @@ def _allowed_agents(definition: AgentDefinition) -> tuple[str, ...] | None:
     return None
 
 
-def _tools(project: ProjectState, depth: int) -> tuple[Tool, ...]:
+def _tools(project: ProjectState, depth: int, env: Mapping[str, str]) -> tuple[Tool, ...]:
     """TL-4: the Agent tool is there only above the depth limit."""
     configuration = project.configuration
     if depth >= configuration.settings.max_depth:
@@ -184,7 +187,17 @@ def _tools(project: ProjectState, depth: int) -> tuple[Tool, ...]:
         if rule.tool == "Agent" and rule.behavior == "deny" and rule.specifier
     }
     agents = [each for each in configuration.definitions.active if each.name not in denied]
-    return (AgentTool(describe(agents), isolation=(project.project.top / ".git").exists()), *builtin_tools())
+    return (AgentTool(describe(agents), _absent(project, env)), *builtin_tools())
+
+
+def _absent(project: ProjectState, env: Mapping[str, str]) -> frozenset[str]:
+    """IN-12: fields of the Agent tool whose feature is off here."""
+    settings = project.configuration.settings
+    off = {
+        "isolation": not (project.project.top / ".git").exists(),
+        "run_in_background": background_disabled(env) or forced(settings) is not None,
+    }
+    return frozenset(name for name, is_off in off.items() if is_off)
 
 
 def definition_mode(project: ProjectState, definition: AgentDefinition) -> PermissionMode | None:

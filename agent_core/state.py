@@ -12,6 +12,7 @@ from agent_core.events import (
     Event,
     FilesChanged,
     MessageAdded,
+    Notified,
     PermissionAsked,
     PermissionSettled,
     Retrying,
@@ -81,7 +82,7 @@ def apply(state: AgentState | None, event: Event) -> AgentState:
         case Ended(info):
             _check_move(state.info.status, info.status)
             return evolve(state, info=info)
-        case ToolEnded() | TextDelta() | ThinkingDelta() | ToolOutput() | Retrying():
+        case ToolEnded() | Notified() | TextDelta() | ThinkingDelta() | ToolOutput() | Retrying():
             return state
         case _:
             assert_never(body)

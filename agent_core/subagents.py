@@ -1,13 +1,13 @@
 """The life of one run: queue, isolate, loop, finalize, settle, end; in this order, whatever happens.
 
-Every run lives in the runtime's task group from birth; whoever wants its result awaits `agent.idle`.
+Every run lives in the runtime's task group from birth; whoever wants its result awaits `agent.idle`. The parent of a
+background agent is told by a notification, once for each run.
 """
 
 from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from functools import partial
 
 import anyio
 from attrs import evolve, frozen
@@ -47,10 +47,11 @@ async def run(agent: Agent, engine: Engine, first: Message | None) -> None:
     """
     try:
         await _run_once(agent, engine, first)
-        while agent.inbox and agent.status is TaskStatus.COMPLETED:
+        while agent.woken and agent.status is TaskStatus.COMPLETED:
             await _run_once(agent, engine, None)
     finally:
         agent.stop_asked = False
+        agent.finished.set()
         agent.idle.set()
 
 
@@ -71,14 +72,13 @@ async def _run_once(agent: Agent, engine: Engine, first: Message | None) -> None
 
 async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
     try:
-        background = agent.log.state.info.background
-        queued = partial(StatusChanged, TaskStatus.PENDING, background)
-        async with engine.slots.hold(lambda place: agent.record(queued(queue_position=place))) as agent.slot:
-            agent.record(StatusChanged(TaskStatus.RUNNING, background))
+        async with engine.slots.hold(lambda place: _queued(agent, place)) as agent.slot:
+            agent.record(StatusChanged(TaskStatus.RUNNING, agent.background))
             if agent.isolation == "worktree" and agent.worktree is None:
                 await _isolate(agent, engine)
             await agent.recall()
             if first is not None:
+                agent.take_inbox()  # it came before
                 agent.add(_with_environment(agent, engine, first))
             return Outcome(TaskStatus.COMPLETED, await run_loop(agent, engine))
     except AgentError as error:
@@ -86,6 +86,10 @@ async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
     except Exception as error:
         logger.exception("the agent %s crashed", agent.id)
         return Outcome(TaskStatus.FAILED, error=f"internal error: {type(error).__name__}; see the server's log")
+
+
+def _queued(agent: Agent, place: int) -> None:
+    agent.record(StatusChanged(TaskStatus.PENDING, agent.background, place))
 
 
 async def _isolate(agent: Agent, engine: Engine) -> None:
@@ -97,7 +101,7 @@ async def _isolate(agent: Agent, engine: Engine) -> None:
     cwd = made.path / agent.place.cwd.resolve().relative_to(top) if top else made.path
     agent.place = Place(cwd if cwd.is_dir() else made.path, made.path, made.forbidden)
     info = WorktreeInfo(made.path, made.branch, made.base_commit)
-    agent.record(StatusChanged(TaskStatus.RUNNING, agent.log.state.info.background, worktree=info))
+    agent.record(StatusChanged(TaskStatus.RUNNING, agent.background, worktree=info))
 
 
 def _with_environment(agent: Agent, engine: Engine, first: Message) -> Message:
@@ -115,26 +119,32 @@ async def _end_safely(agent: Agent, engine: Engine, outcome: Outcome, duration_m
 
 
 async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int) -> None:
-    """Answer what is open, settle the worktree, write the one terminal event, whatever hangs or fails on the way."""
+    """Answer what is open, let waiters go on, settle the worktree, write the one terminal event, tell the parent.
+
+    In this order (RUN-6), whatever hangs or fails on the way.
+    """
     if calls := unanswered(agent.log.state.messages):
         text = INTERRUPTED if outcome.status is TaskStatus.INTERRUPTED else STOPPED
         agent.add(user_message(*interrupted_results(calls, (), text, new_message_id()).content))
-    note = await _settle_worktree(agent, engine)
     info = agent.log.state.info
-    result = _result(agent, outcome)
-    ended = evolve(
+    final = evolve(
         info,
         status=outcome.status,
         stop_reason=outcome.stop_reason,
         ended_at=engine.clock.now(),
         usage=info.usage + Usage(duration_ms=duration_ms),
-        worktree=info.worktree if agent.worktree else None,
         pending_permissions=0,
-        result=f"{result}\n\n{note}" if result and note else result or note,
+        result=_result(agent, outcome),
         error=outcome.error,
     )
-    agent.record(Ended(ended))
+    agent.final = final
+    agent.finished.set()
+    note = await _settle_worktree(agent, engine)
+    result = "\n\n".join(part for part in (final.result, note) if part) or None
+    worktree = agent.log.state.info.worktree if agent.worktree else None
+    agent.record(Ended(evolve(final, background=agent.background, worktree=worktree, result=result)))
     agent.forget()
+    engine.ended(agent)
     with anyio.move_on_after(CLEANUP_SECONDS, shield=True), suppress(TranscriptFailed):
         await agent.log.written()
     engine.writer.release(agent.log, agent.files)

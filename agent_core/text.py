@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
+_HOST_TAGS = "system-reminder|task-notification|fork-boilerplate|environment|usage|task-id|tool-use-id|output-file"
+_IMITATION = re.compile(
+    rf"<(?=/?(?:{_HOST_TAGS})\b)|^(?=(?:Human|Assistant|User|System):)", re.IGNORECASE | re.MULTILINE
+)
+
+
+def harmless(text: str) -> str:
+    """What an agent said, with a backslash before everything that its parent could take for words of the host or for a
+    turn of the conversation, and a line that says so. Nothing is removed."""
+    escaped, count = _IMITATION.subn(lambda match: f"\\{match.group()}", text)
+    return (
+        f"(The agent's text imitates marks of the host; they are escaped with a backslash.)\n{escaped}"
+        if count
+        else text
+    )
+
 
 def shortened_in_the_middle(text: str, limit: int) -> tuple[str, bool]:
     """(at most about `limit` characters, whether something was left out); the head and the tail stay."""

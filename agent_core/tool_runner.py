@@ -112,7 +112,7 @@ class ToolBatch:
             processes=engine.processes,
             read_files=agent.read_files,
             report=lambda text: agent.record(ToolOutput(call.id, text)),
-            launcher=AgentLauncher(agent, engine),
+            launcher=AgentLauncher(agent, engine, call.id),
             denied=hidden_files(agent),
         )
 

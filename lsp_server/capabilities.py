@@ -11,6 +11,7 @@ VERSION = "0.1.0"
 METHODS = (
     "agent/answer",
     "agent/apply",
+    "agent/background",
     "agent/comment",
     "agent/content",
     "agent/definitions",
@@ -65,7 +66,7 @@ def initialize_result(params: dict) -> dict:  # type: ignore[type-arg]
                 "version": 1,
                 "methods": list(METHODS),
                 "forking": False,
-                "background": False,
+                "background": True,
                 "isolation": ["none", "worktree"],
             }
         },

@@ -132,6 +132,8 @@ def event_body(body: events.EventBody) -> wire.Json:
             }
         case events.FilesChanged(paths):
             return {"kind": "filesChanged", "paths": [{"path": str(path), "status": how} for path, how in paths]}
+        case events.Notified(from_agent_id, status, summary):
+            return {"kind": "notification", "fromAgentId": from_agent_id, "status": status.value, "summary": summary}
         case events.Ended(info):
             return {"kind": "ended", "agent": to_wire(agent(info))}
         case events.TextDelta(message_id, delta):

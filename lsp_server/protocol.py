@@ -147,6 +147,11 @@ class StopParams:
 
 
 @frozen
+class BackgroundParams:
+    agent_id: str
+
+
+@frozen
 class WaitParams:
     agent_id: str
 
@@ -490,6 +495,7 @@ INBOUND: dict[str, tuple[type, type]] = {
     "agent/list": (ListParams, ListResult),
     "agent/send": (SendParams, AgentResult),
     "agent/stop": (StopParams, AgentResult),
+    "agent/background": (BackgroundParams, AgentResult),
     "agent/wait": (WaitParams, AgentResult),
     "agent/transcript": (TranscriptParams, TranscriptResult),
     "agent/definitions": (DefinitionsParams, DefinitionsResult),

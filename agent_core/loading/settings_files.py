@@ -16,7 +16,7 @@ from attrs import frozen
 from agent_core.definitions import Problem
 from agent_core.permissions.rules import parse_rule
 from agent_core.permissions.types import Behavior, PermissionMode, PermissionRule
-from agent_core.settings import BadSetting, Settings, one_of, string, whole
+from agent_core.settings import BadSetting, Settings, flag, one_of, string, whole
 
 _BEHAVIORS: tuple[Behavior, ...] = ("deny", "ask", "allow")
 _MODES = ("default", "acceptEdits", "plan", "dontAsk", "bubble", "inherit")
@@ -91,6 +91,13 @@ def _settings(
         worktree_base=one_of(worktree, "base", "head", ("head",)),
         worktree_location=Path(location).expanduser() if location else None,
         explore_model=string(values, "exploreModel", "haiku") or "haiku",
+        forking=_forking(env) or one_of(values, "forking", "explicit", ("explicit", "on", "off")),
+        default_background=flag(values, "defaultBackground", False),
+        auto_background_ms=whole(values, "autoBackgroundMs", 120_000, 0),
+        stagger_ms=whole(values, "staggerMs", 5_000, 0),
+        coordinator=_env_flag(env, "CLAUDE_CODE_COORDINATOR_MODE") or flag(values, "coordinator", False),
+        assistant=flag(values, "assistant", False),
+        proactive=flag(values, "proactive", False),
         max_retries=_env_whole(env, "CLAUDE_CODE_MAX_RETRIES") if "CLAUDE_CODE_MAX_RETRIES" in env else 10,
         max_output_tokens=_env_whole(env, "CLAUDE_CODE_MAX_OUTPUT_TOKENS") or 32_000,
         rules=rules,
@@ -101,6 +108,17 @@ def _settings(
 def _env_whole(env: Mapping[str, str], name: str) -> int:
     text = env.get(name, "")
     return int(text) if text.isdecimal() else 0
+
+
+def _env_flag(env: Mapping[str, str], name: str) -> bool:
+    return env.get(name, "").lower() in ("1", "true", "yes", "on")
+
+
+def _forking(env: Mapping[str, str]) -> str | None:
+    """SEL-4: the variable decides for every kind of session, where it is set."""
+    if not env.get("CLAUDE_CODE_FORK_SUBAGENT"):
+        return None
+    return "on" if _env_flag(env, "CLAUDE_CODE_FORK_SUBAGENT") else "off"
 
 
 def _rules(layer: Layer, trusted: bool, problems: list[Problem]) -> list[PermissionRule]:

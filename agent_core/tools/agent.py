@@ -1,4 +1,4 @@
-"""Agent: launches another agent and waits for its final answer. All the work is the launcher's (ToolContext)."""
+"""Agent: launches another agent. All the work is the launcher's (ToolContext)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ _PROPERTIES: Mapping[str, Any] = {
     "prompt": {"type": "string", "minLength": 1, "description": "The whole task; the agent knows nothing else."},
     "subagent_type": {"type": "string", "description": "Which agent; general-purpose when absent."},
     "model": {"type": "string", "description": "opus, sonnet, haiku or a full id; leave it out unless the user asks."},
+    "run_in_background": {
+        "type": "boolean",
+        "description": "true: don't wait; you are told when it ends. Only for work that nothing else depends on.",
+    },
     "name": {"type": "string", "description": "A name by which the agent can be addressed."},
     "mode": {"type": "string", "enum": list(MODES), "description": "A stricter permission mode than usual."},
     "isolation": {
@@ -32,10 +36,10 @@ _PROPERTIES: Mapping[str, Any] = {
 
 @frozen
 class Agent:
-    """`description` lists the agents that this one may launch; `isolation` is offered inside a repository only."""
+    """`description` lists the agents that this one may launch; `absent` are the fields whose feature is off."""
 
     description: str
-    isolation: bool
+    absent: frozenset[str] = frozenset()
 
     name = "Agent"
     kind = ToolKind.OTHER
@@ -44,7 +48,12 @@ class Agent:
 
     @property
     def input_schema(self) -> Mapping[str, Any]:
-        return _WITH_ISOLATION if self.isolation else _WITHOUT_ISOLATION
+        return {
+            "type": "object",
+            "properties": {name: value for name, value in _PROPERTIES.items() if name not in self.absent},
+            "required": ["description", "prompt"],
+            "additionalProperties": False,
+        }
 
     def title(self, input: Mapping[str, Any]) -> str:
         return f"{input.get('subagent_type') or 'general-purpose'}: {input['description']}"
@@ -56,16 +65,3 @@ class Agent:
         if ctx.launcher is None:
             raise ToolError("Agents cannot be launched here; do the work yourself.")
         return await ctx.launcher.launch(input)
-
-
-def _schema(properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": ["description", "prompt"],
-        "additionalProperties": False,
-    }
-
-
-_WITH_ISOLATION = _schema(_PROPERTIES)
-_WITHOUT_ISOLATION = _schema({name: value for name, value in _PROPERTIES.items() if name != "isolation"})

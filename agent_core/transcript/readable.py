@@ -10,6 +10,7 @@ from agent_core.events import (
     Event,
     FilesChanged,
     MessageAdded,
+    Notified,
     PermissionAsked,
     PermissionSettled,
     Retrying,
@@ -50,6 +51,8 @@ def render(event: Event) -> str:
             return f"*Asked for permission: {title}*\n\n"
         case PermissionSettled(outcome=outcome, comment=comment):
             return f"*Answered: {outcome}{f' ({comment})' if comment else ''}*\n\n"
+        case Notified(summary=summary):
+            return f"*{summary}*\n\n"
         case Ended(info):
             usage = info.usage
             line = f"{info.status}, {usage.total_tokens} tokens, {usage.tool_uses} tool uses, {usage.duration_ms} ms"

@@ -70,7 +70,7 @@ async def _run(session: EditorSession, method: str, given: dict[str, Any]) -> An
 
 
 _REVIEWING = ("agent/review", "agent/apply", "agent/discard", "agent/restore")
-_NEEDS_AGENT = {"agent/stop", "agent/wait", "agent/transcript", *_REVIEWING}
+_NEEDS_AGENT = {"agent/stop", "agent/background", "agent/wait", "agent/transcript", *_REVIEWING}
 
 
 async def _choose_agent(session: EditorSession, method: str) -> str:
@@ -91,7 +91,7 @@ async def _choose_agent(session: EditorSession, method: str) -> str:
 
 
 def _fits(method: str, info: AgentInfo) -> bool:
-    if method in ("agent/stop", "agent/wait"):
+    if method in ("agent/stop", "agent/background", "agent/wait"):
         return is_live(info)
     return info.worktree is not None if method in _REVIEWING else True
 

@@ -8,6 +8,7 @@ from typing import Any
 from lsp_server.methods import (
     answer,
     apply,
+    background,
     comment,
     content,
     definitions,
@@ -32,6 +33,7 @@ TABLE: dict[str, Callable[[EditorSession, Any], Awaitable[Any]]] = {
     "agent/list": list_agents.handle,
     "agent/send": send.handle,
     "agent/stop": stop.handle,
+    "agent/background": background.handle,
     "agent/wait": wait.handle,
     "agent/transcript": transcript.handle,
     "agent/definitions": definitions.handle,

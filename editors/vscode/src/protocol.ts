@@ -9,6 +9,7 @@ export const methods = {
   list: "agent/list",
   send: "agent/send",
   stop: "agent/stop",
+  background: "agent/background",
   wait: "agent/wait",
   transcript: "agent/transcript",
   definitions: "agent/definitions",
@@ -38,6 +39,7 @@ export interface Calls {
   list: { params: ListParams; result: ListResult };
   send: { params: SendParams; result: AgentResult };
   stop: { params: StopParams; result: AgentResult };
+  background: { params: BackgroundParams; result: AgentResult };
   wait: { params: WaitParams; result: AgentResult };
   transcript: { params: TranscriptParams; result: TranscriptResult };
   definitions: { params: DefinitionsParams; result: DefinitionsResult };
@@ -149,6 +151,10 @@ export interface SendParams {
 export interface StopParams {
   agentId: string;
   scope?: "turn" | "agent" | "tree";
+}
+
+export interface BackgroundParams {
+  agentId: string;
 }
 
 export interface WaitParams {

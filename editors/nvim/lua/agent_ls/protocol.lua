@@ -11,6 +11,7 @@ M.methods = {
   list = "agent/list",
   send = "agent/send",
   stop = "agent/stop",
+  background = "agent/background",
   wait = "agent/wait",
   transcript = "agent/transcript",
   definitions = "agent/definitions",
@@ -121,6 +122,9 @@ M.notifications = {
 ---@class agent_ls.StopParams
 ---@field agentId string
 ---@field scope? "turn"|"agent"|"tree"
+
+---@class agent_ls.BackgroundParams
+---@field agentId string
 
 ---@class agent_ls.WaitParams
 ---@field agentId string

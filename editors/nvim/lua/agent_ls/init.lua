@@ -128,7 +128,7 @@ end
 local commands = {
   spawn = spawn,
   list = function()
-    require("agent_ls.agents").open()
+    require("agent_ls.agents.list").open()
   end,
   approve = function()
     require("agent_ls.client").with_server(function()

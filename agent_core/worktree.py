@@ -143,6 +143,7 @@ async def settle(git: Git, worktree: Worktree) -> Settled:
         await release(git, worktree)
         if reason := await _why_keep(git, worktree):
             return Settled(True, reason)
+        _check_removable(worktree)
         # without --force: git itself checks once more
         await git.run(worktree.repository, "worktree", "remove", "--", str(worktree.path))
         # like `branch -d`: only while it still is at the commit that everybody has
@@ -150,6 +151,17 @@ async def settle(git: Git, worktree: Worktree) -> Settled:
     except (WorktreeFailed, OSError) as error:
         return Settled(True, f"kept, since git could not settle it: {error}")
     return Settled(False, "nothing changed; worktree and branch were removed")
+
+
+def _check_removable(worktree: Worktree) -> None:
+    """Whatever led to such a value: no checkout of the user is ever removed, nor what holds or lies in one (C1)."""
+    path, own, common = worktree.path, worktree.git_dir, worktree.common_dir
+    for other in (worktree.repository, common, *worktree.forbidden):
+        if path.is_relative_to(other) or other.is_relative_to(path):
+            raise WorktreeFailed(f"{path} is, holds or is inside {other}, which is the user's; it is never removed")
+    named = os.fsdecode((path / ".git").read_bytes()).removeprefix("gitdir: ").strip()  # git can make it relative
+    if own.parent != common / "worktrees" or (path / named).resolve() != own:
+        raise WorktreeFailed(f"{path} does not have the git folder {own} of a linked worktree; it is never removed")
 
 
 async def _why_keep(git: Git, worktree: Worktree) -> str | None:

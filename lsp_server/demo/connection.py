@@ -81,6 +81,11 @@ class Connection:
             self.notify("exit")
         await self._process.wait()
 
+    @property
+    def pid(self) -> int:
+        """Of the server."""
+        return self._process.pid
+
     async def request(self, method: str, params: Any = None) -> Any:
         """The result. RequestFailed, ServerEnded."""
         if self._ended is not None:

@@ -7,43 +7,94 @@ import asyncio
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from tests.benchmarks import crowd as crowds
 from tests.benchmarks import measures
-from tests.benchmarks.setting import setting
+from tests.benchmarks.setting import Setting, setting
+
+Row = tuple[str, Sequence[float], float | None, float]
+"""Name, what was measured, target in the unit shown, and what to divide by to show it."""
+
+MS, S, MIB, KB = 1e-3, 1.0, float(1 << 20), 1e3
 
 
 async def main(runs: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         async with setting(Path(folder)) as place:
-            await measures.cold_spawn(place)  # fills the caches that a second start has
-            starts = [await measures.start(place) for _ in range(runs * 2)]
-            cold = [await measures.cold_spawn(place) for _ in range(runs)]
-            warm = [await measures.warm_spawn(place) for _ in range(runs)]
-            product, floor = [], []
-            for _ in range(runs):
-                product.append(statistics.median(await measures.product_gaps(place)))
-                floor.append(statistics.median(measures.floor_gaps(place)))
-            cancels = [await measures.cancel(place) for _ in range(runs)]
-            stalls = [await measures.stalled_client(place) for _ in range(max(1, runs // 2))]
-    ratio = statistics.median(product) / statistics.median(floor)
-    rows = [
-        ("process start to initialize answered", starts, 60),
-        ("process start to first spawn answered", [answered for answered, _ in cold], 700),
-        ("process start to first model request", [request for _, request in cold], 3000),
-        ("spawn answered, warm", [answered for answered, _ in warm], None),
-        ("spawn to first model request, warm", [request for _, request in warm], None),
-        ("tool turn: answer sent to next request", product, 5),
-        ("tool turn of the floor (same SDK)", floor, None),
-        ("stop to closed socket", cancels, 10),
-        ("longest extra gap while the client stalls 2 s", stalls, 50),
-    ]
-    print(f"{'measure':<48}{'median':>10}{'min':>10}{'max':>10}{'target':>10}   (ms)")
-    for name, seconds, target in rows:
-        low, middle, high = (1000 * value for value in (min(seconds), statistics.median(seconds), max(seconds)))
-        print(f"{name:<48}{middle:>10.1f}{low:>10.1f}{high:>10.1f}{target or '':>10}")
-    print(f"tool turn, ratio to the floor: {ratio:.2f} (target 2.5)")
+            rows, ratio = await _single(place, runs)
+            more, crowd_ratio = await _crowd(place, runs)
+    units = {MS: "ms", S: "s", MIB: "MiB", KB: "kB"}
+    print(f"{'measure':<58}{'median':>9}{'min':>9}{'max':>9}{'target':>9}")
+    for name, found, target, unit in [*rows, *more]:
+        shown = (statistics.median(found), min(found), max(found))
+        figures = "".join(f"{value / unit:>9.{2 if unit == S else 1}f}" for value in shown)
+        print(f"{name:<58}{figures}{target or '':>9} {units[unit]}")
+    print(f"tool turn, ratio to the floor: {ratio:.2f} (target 2.5); CPU of the crowd, ratio: {crowd_ratio:.2f}")
     return 0
+
+
+async def _single(place: Setting, runs: int) -> tuple[list[Row], float]:
+    """One agent at a time."""
+    await measures.cold_spawn(place)  # fills the caches that a second start has
+    starts = [await measures.start(place) for _ in range(runs * 2)]
+    cold = [await measures.cold_spawn(place) for _ in range(runs)]
+    warm = [await measures.warm_spawn(place) for _ in range(runs)]
+    product, floor = [], []
+    for _ in range(runs):
+        product.append(statistics.median(await measures.product_gaps(place)))
+        floor.append(statistics.median(measures.floor_gaps(place)))
+    cancels = [await measures.cancel(place) for _ in range(runs)]
+    stalls = [await measures.stalled_client(place) for _ in range(max(1, runs // 2))]
+    rows: list[Row] = [
+        ("process start to initialize answered", starts, 60, MS),
+        ("process start to first spawn answered", [answered for answered, _ in cold], 700, MS),
+        ("process start to first model request", [request for _, request in cold], 3000, MS),
+        ("spawn answered, warm", [answered for answered, _ in warm], None, MS),
+        ("spawn to first model request, warm", [request for _, request in warm], None, MS),
+        ("tool turn: answer sent to next request", product, 5, MS),
+        ("tool turn of the floor (same SDK)", floor, None, MS),
+        ("stop to closed socket", cancels, 10, MS),
+        ("longest extra gap while the client stalls 2 s", stalls, 50, MS),
+    ]
+    return rows, statistics.median(product) / statistics.median(floor)
+
+
+async def _crowd(place: Setting, runs: int) -> tuple[list[Row], float]:
+    """Agents that launch agents."""
+    fans = [await crowds.fan_out(place) for _ in range(runs)]
+    wide, queued, floor = [], [], []
+    for _ in range(runs):
+        wide.append(await crowds.crowd(place, 64))
+        queued.append(await crowds.crowd(place, None))
+        floor.append(crowds.crowd_floor(place))
+    kept = [await crowds.kept(place) for _ in range(max(1, runs // 2))]
+    some = f"{crowds.CROWD} agents, {crowds.TURNS} tool turns each"
+    rows: list[Row] = [
+        ("fan-out: call sent to the child's first request", [there for there, _ in fans], 5, MS),
+        ("fan-out: child's answer sent to the parent's next request", [back for _, back in fans], 5, MS),
+        (f"{some}, all at once", [each.wall for each in wide], 1.5, S),
+        ("   CPU of the server", [each.cpu for each in wide], 1.5, S),
+        ("   as many loops of the floor (same SDK)", [wall for wall, _ in floor], None, S),
+        ("   CPU of the floor", [cpu for _, cpu in floor], None, S),
+        ("   peak memory of the server", [each.peak for each in wide], 200, MIB),
+        ("the same at the default limit: until the queue is empty", [each.drained for each in queued], 2.5, S),
+        ("   peak memory of the server", [each.peak for each in queued], 200, MIB),
+        ("memory kept per ended agent that read 100 kB", kept, 500, KB),
+        (
+            "transcript of an agent with 3 tool calls, not queued",
+            [size for each in wide for size in each.transcripts],
+            15,
+            KB,
+        ),
+        ("   queued at the default limit", [size for each in queued for size in each.transcripts], 15, KB),
+    ]
+    return rows, statistics.median(each.cpu for each in wide) / statistics.median(cpu for _, cpu in floor)
+
+
+def _transcripts(runs: Sequence[crowds.Crowd]) -> list[int]:
+    return [size for each in runs for size in each.transcripts]
 
 
 if __name__ == "__main__":

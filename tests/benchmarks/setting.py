@@ -52,11 +52,16 @@ class Setting:
         urllib.request.urlopen(request).close()
 
     @asynccontextmanager
-    async def server(self, **env: str) -> AsyncIterator[tuple[Connection, float]]:
+    async def server(self, settings: Mapping[str, Any] | None = None) -> AsyncIterator[tuple[Connection, float]]:
         """An initialized connection, and the seconds from the start of the process to the answer of `initialize`."""
         begun = time.perf_counter()
-        async with await Connection.start(COMMAND, self.env(**env), self.repository) as connection:
-            params = {"processId": os.getpid(), "rootUri": self.repository.as_uri(), "capabilities": CAPABLE}
+        async with await Connection.start(COMMAND, self.env(), self.repository) as connection:
+            params = {
+                "processId": os.getpid(),
+                "rootUri": self.repository.as_uri(),
+                "capabilities": CAPABLE,
+                "initializationOptions": {"settings": settings or {}},
+            }
             await connection.request("initialize", params)
             seconds = time.perf_counter() - begun
             connection.notify("initialized", {})

@@ -19,7 +19,7 @@ from attrs import frozen
 from agent_core.errors import WorktreeFailed
 from agent_core.ports import Git
 from agent_core.repository import Repository, find_repository, hidden_by_index
-from agent_core.worktree_claim import claim_place, undo
+from agent_core.worktree_claim import claim_place, drop_unreadable, lock_reason, undo
 from agent_core.worktree_names import check_location, check_outside, project_slug, worktrees_folder
 
 __all__ = ["Settled", "Worktree", "create", "project_slug", "release", "reopen", "settle", "worktrees_folder"]
@@ -71,15 +71,16 @@ async def create(git: Git, repository: Repository, agent_id: str, location: Path
     if toplevel is None:
         raise WorktreeFailed(f"{repository.git_dir} is a bare repository; open one of its worktrees")
     await to_thread.run_sync(check_location, location)
+    await to_thread.run_sync(drop_unreadable, repository.common_dir)
     listed = await _registered(git, toplevel)
     check_outside(location, (toplevel, repository.common_dir, repository.git_dir, *listed))
     commit = await _commit(git, toplevel, base)
-    claim = await claim_place(git, toplevel, agent_id, location, commit, listed)
+    claim = await claim_place(git, repository, agent_id, location, commit, listed)
     try:
         return await _add(git, repository, claim.path, commit, listed)
     except BaseException:
         with anyio.CancelScope(shield=True), suppress(WorktreeFailed):  # what went wrong first is what counts
-            await undo(git, toplevel, claim, commit)
+            await undo(git, repository, claim, commit)
         raise
     finally:
         claim.close()
@@ -106,8 +107,8 @@ async def _commit(git: Git, toplevel: Path, base: str) -> str:
 async def _add(git: Git, repository: Repository, path: Path, commit: str, listed: tuple[Path, ...]) -> Worktree:
     toplevel = repository.toplevel
     assert toplevel is not None
-    reason = f"agent-ls {os.getpid()}: agent is running"
-    await git.run(toplevel, "worktree", "add", "--quiet", "--lock", "--reason", reason, "--", str(path), path.name)
+    lock = ("--lock", "--reason", lock_reason())
+    await git.run(toplevel, "worktree", "add", "--quiet", *lock, "--", str(path), path.name)
     made = await find_repository(git, path)
     if (made.toplevel, made.head, made.branch) != (path, commit, path.name) or made.common_dir != repository.common_dir:
         raise WorktreeFailed(f"git made something else than a worktree at {path}: {made}")

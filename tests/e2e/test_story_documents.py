@@ -286,3 +286,86 @@ async def test_d9_a_bom_and_a_missing_last_line_end_stay_as_they_are(desk: Desk)
     agent = await isolated(desk, edit("two", "2"))
     result = await desk.apply(agent)
     assert (result["conflicts"], path.read_bytes()) == ([], b"\xef\xbb\xbfone\r\n2\r\nthree")
+
+
+# A file that the agent has renamed and edited
+
+LONG = "".join(f"line {number}\n" for number in range(1, 41))
+EDITED = LONG.replace("line 20\n", "line twenty\n")
+MINE = "# not saved\n" + LONG
+
+
+async def renamed_and_edited(desk: Desk) -> tuple[str, Path, Path]:
+    """An agent that did both in its worktree; the user's old file and the new name."""
+    desk.repo.commit({"app.py": LONG})
+    allow(desk)
+    agent = await isolated(
+        desk,
+        say(use("Bash", command="git mv app.py better.py")),
+        read("better.py"),
+        edit("line 20", "line twenty", "better.py"),
+    )
+    [file] = (await desk.review(agent))["files"]
+    assert (file["path"], file["oldPath"], file["status"], len(file["hunks"])) == ("better.py", "app.py", "renamed", 2)
+    return agent, desk.repo.path / "app.py", desk.repo.path / "better.py"
+
+
+@pytest.mark.spec("ED-3")
+async def test_d14_a_closed_file_is_renamed_and_edited_in_one_step(each_desk: Desk):
+    desk = each_desk
+    agent, old, new = await renamed_and_edited(desk)
+    editing(desk)
+    old.write_text(MINE.replace("not saved", "not committed"))
+    result = await desk.apply(agent)
+    assert (result["conflicts"], result["remaining"]) == ([], 0)
+    assert (old.exists(), new.read_text()) == (False, EDITED.replace("line 1\n", "# not committed\nline 1\n", 1))
+
+
+@pytest.mark.spec("ED-3", "WT-4")
+@pytest.mark.parametrize("text", [LONG, MINE], ids=["saved", "not saved"])
+async def test_d14_an_open_file_is_edited_first_and_renamed_when_it_is_closed(each_desk: Desk, text: str):
+    """An editor may lose the text edit of a combined operation, so there is none: two steps, each read back."""
+    desk = each_desk
+    agent, old, new = await renamed_and_edited(desk)
+    editor = editing(desk)
+    doc = editor.open(old)
+    if text != LONG:
+        editor.change(old, text)
+    whole = await desk.apply(agent)
+    assert (whole["applied"], whole["remaining"], len(whole["conflicts"])) == ([], 2, 2)
+    assert all("open in the editor" in conflict["reason"] for conflict in whole["conflicts"]), whole["conflicts"]
+    assert (doc.text, old.read_text(), new.exists(), editor.applied) == (text, LONG, False, [])
+
+    [file] = (await desk.review(agent))["files"]
+    rename, change = (hunk["id"] for hunk in file["hunks"])
+    first = await desk.apply(agent, {"path": "better.py", "hunks": [change]})
+    assert (first["applied"], first["conflicts"], first["remaining"]) == (
+        [{"path": "better.py", "hunks": [change]}],
+        [],
+        1,
+    )
+    wanted = text.replace("line 20\n", "line twenty\n")
+    assert (doc.text, old.read_text(), new.exists()) == (wanted, LONG, False)
+    editor.save(old)
+    editor.close(old)
+    second = await desk.apply(agent, {"path": "better.py", "hunks": [rename]})
+    assert (second["conflicts"], second["remaining"]) == ([], 0)
+    assert (old.exists(), new.read_text()) == (False, wanted)
+
+
+async def test_d14_a_rename_onto_a_name_that_is_open_is_a_conflict_and_the_edit_goes_on(desk: Desk):
+    agent, old, new = await renamed_and_edited(desk)
+    editor = editing(desk)
+    editor.open(new, "mine, never saved\n")
+    [rename, change] = (await desk.review(agent))["files"][0]["hunks"]
+    result = await desk.apply(agent)
+    assert (result["applied"], result["remaining"]) == ([{"path": "better.py", "hunks": [change["id"]]}], 1)
+    assert result["conflicts"] == [
+        {"path": "better.py", "hunk": rename["id"], "reason": "there is a file better.py already"}
+    ]
+    assert (old.read_text(), new.exists(), editor.documents[new.as_uri()].text) == (
+        EDITED,
+        False,
+        "mine, never saved\n",
+    )
+    editor.close(new)

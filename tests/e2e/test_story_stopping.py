@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from lsp_server.demo.script import Fault, ToolUse, say, use
+from lsp_server.demo.script import Fault, ToolUse, conversation, say, use
 from tests.e2e.desk import CLIENTS, Desk, until
 from tests.git_helpers import Repo
 
@@ -251,3 +251,58 @@ async def test_what_a_misbehaving_model_does_is_told_to_it(desk: Desk):
     for number, field in ((2, "file_path"), (3, "command")):
         [(failed, text)] = desk.results(number)
         assert (failed, field in text) == (True, True), text
+
+
+# Agents that agents launched
+
+
+async def child_that_waits(desk: Desk) -> tuple[str, str]:
+    """Root and child; the child made two calls at once, and the client never answers what one of them needs."""
+    job = use("Agent", description="the job", prompt="child: make it", mode="default")
+    calls = (use("Read", file_path="README.md"), use("Bash", command="make it"), use("Glob", pattern="*.md"))
+    desk.script(
+        conversation(say("At once.", *calls), name="child", first_user="child: make it"),
+        conversation(say(job), say("the child is no more"), name="root"),
+    )
+    desk.client.hold("agent/permission")
+    root = await desk.spawn("root")
+    held = await desk.client.held("agent/permission", timeout=20)
+    child = str(held.params["agent"]["id"])
+    await desk.event(child, "status", status="waiting")
+    return root, child
+
+
+def loose_ends(desk: Desk, agent: str) -> tuple[list[str], list[str]]:
+    """Announced calls without exactly one final update; final updates of calls that were never announced."""
+    announced = [event["toolCallId"] for event in desk.events(agent, "toolCall")]
+    ends = [e["toolCallId"] for e in desk.events(agent, "toolUpdate") if e["status"] != "in_progress"]
+    return [call for call in announced if ends.count(call) != 1], [call for call in ends if call not in announced]
+
+
+async def test_e11_a_call_that_nobody_answers_is_shown_and_its_agent_can_be_ended(desk: Desk):
+    root, child = await child_that_waits(desk)
+    info = await desk.info(child)
+    assert (info["status"], info["pendingPermissions"], info["parentId"]) == ("waiting", 1, root)
+    [pending] = (await desk.client.request("agent/permissions", {}))["requests"]
+    assert (pending["agent"]["id"], pending["title"]) == (child, "Bash make it")
+    assert len(loose_ends(desk, child)[0]) == 2  # the one that waits and the one behind it
+    info, seconds = await stop(desk, child)
+    assert (info["status"], seconds < 5) == ("stopped", True)
+    end = await desk.ended(root)
+    assert (end["status"], end["result"]) == ("completed", "the child is no more")
+    await desk.ended(child)
+    [(failed, said)] = desk.results(1, "root")
+    assert (failed, said.startswith("The user stopped this agent.")) == (True, True)
+    assert [loose_ends(desk, agent) for agent in (root, child)] == [([], []), ([], [])]
+    assert (await desk.client.request("agent/permissions", {}))["requests"] == []
+
+
+async def test_e11_the_end_of_the_parent_ends_the_call_of_its_child_that_nobody_answers(desk: Desk):
+    root, child = await child_that_waits(desk)
+    info, seconds = await stop(desk, root)
+    assert (info["status"], seconds < 5) == ("stopped", True)
+    assert [(await desk.ended(agent))["status"] for agent in (root, child)] == ["stopped", "stopped"]
+    assert [loose_ends(desk, agent) for agent in (root, child)] == [([], []), ([], [])]
+    outputs = [e["output"] for e in desk.events(child, "toolUpdate") if e["status"] == "failed"]
+    assert outputs == [STOPPED, STOPPED]
+    assert (await desk.client.request("agent/permissions", {}))["requests"] == []

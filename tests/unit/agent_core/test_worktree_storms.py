@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +137,74 @@ async def test_c1_a_folder_with_the_git_folder_of_another_is_never_removed(repo:
     settled = await settle(git, made)
     assert (settled.kept, made.path.exists()) == (True, True)
     assert "does not have the git folder" in settled.reason
+
+
+# A git that was killed while it registered a worktree
+
+
+def half_made(repo: Repo, name: str, reason: str, age: float = 60) -> Path:
+    """What `git worktree add` leaves when it is killed between opening `commondir` and writing to it."""
+    path = repo.path.parent / name
+    repo.git("worktree", "add", "-q", "--lock", "--reason", reason, "-b", name, str(path))
+    entry = repo.path / ".git" / "worktrees" / name
+    (entry / "commondir").write_bytes(b"")
+    os.utime(entry / "commondir", (time.time() - age,) * 2)
+    return entry
+
+
+def gone_pid() -> int:
+    """Of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+async def test_c1_a_git_that_is_killed_while_it_registers_leaves_a_repository_that_works(
+    repo: Repo, tmp_path: Path
+) -> None:
+    class Killed(GitCommand):
+        async def run(self, cwd: Path, *args: str, **options: Any) -> bytes:
+            output = await super().run(cwd, *args, **options)
+            if args[:2] == ("worktree", "add"):
+                for entry in (repo.path / ".git" / "worktrees").iterdir():
+                    (entry / "commondir").write_bytes(b"")
+                raise GitFailed("git worktree add: killed", -9)
+            return output
+
+    before = repo.state()
+    with pytest.raises(GitFailed, match="killed"):
+        await create(Killed(), await find_repository(git, repo.path), AGENT, tmp_path / "wt")
+    assert repo.state() == before
+    assert list((tmp_path / "wt").iterdir()) == []
+    assert repo.git("fsck", "--full") == ""
+
+
+async def test_c1_what_a_dead_server_left_half_registered_is_taken_away(repo: Repo, tmp_path: Path) -> None:
+    entry = half_made(repo, "agent-dead", f"agent-ls {gone_pid()}: agent is running")
+    await create(git, await find_repository(git, repo.path), AGENT, tmp_path / "wt")
+    assert (entry.exists(), (tmp_path / "agent-dead").exists()) == (False, True)
+    assert "refs/heads/agent-dead" in repo.state()["branches"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "age"),
+    [
+        ("agent-live", "agent-ls {own}: agent is running", 60),
+        ("agent-new", "agent-ls {gone}: agent is running", 0),
+        ("agent-users", "on a stick", 60),
+        ("other", "agent-ls {gone}: agent is running", 60),
+    ],
+)
+async def test_c1_what_may_not_be_ours_or_not_dead_stays(
+    repo: Repo, tmp_path: Path, name: str, reason: str, age: float
+) -> None:
+    entry = half_made(repo, name, reason.format(own=os.getpid(), gone=gone_pid()), age)
+    with pytest.raises(GitFailed, match="commondir"):
+        await create(git, await find_repository(git, repo.path), AGENT, tmp_path / "wt")
+    assert (entry / "locked").exists()
+
+
+async def test_c1_a_name_that_another_registration_has_is_not_taken(repo: Repo, tmp_path: Path) -> None:
+    repo.git("worktree", "add", "-q", "-b", "theirs", str(tmp_path / "elsewhere" / "agent-01234567"))
+    made = await create(git, await find_repository(git, repo.path), AGENT, tmp_path / "wt")
+    assert (made.path.name, made.git_dir.name) == ("agent-0123456789ab", "agent-0123456789ab")

@@ -35,6 +35,7 @@ class EventLog:
     sink: Callable[[Event], None]
     forgotten: int = 0
     _source: Callable[[], Awaitable[Sequence[Event]]] | None = None
+    _forgetting: bool = False
     _bare: bool = False
     """The messages of the state are in the transcript only."""
     _readers: dict[object, int] = field(factory=dict)
@@ -88,19 +89,15 @@ class EventLog:
         self._wake()
 
     def forget(self, source: Callable[[], Awaitable[Sequence[Event]]]) -> None:
-        """From now on this log keeps in memory only what `source` cannot read back, whenever its agent has ended."""
-        self._source = source
+        """Keep in memory only what `source` cannot read back, once the agent has ended; until somebody recalls it."""
+        self._source, self._forgetting = source, True
         self._drop()
 
     async def recall(self) -> tuple[Message, ...]:
-        """The messages of the state, back from the transcript by the same fold. TranscriptFailed."""
+        """The messages of the state, back from the transcript by the same fold, and kept. TranscriptFailed."""
+        self._forgetting = False
         if self._bare:
-            state: AgentState | None = None
-            for event in await self._read_back():
-                state = apply(state, event)
-            assert state is not None
-            self._state = evolve(self.state, messages=state.messages)
-            self._bare = False
+            self._restore(await self._read_back())
         return self.state.messages
 
     async def events(self, after: int = 0) -> list[Event]:
@@ -159,9 +156,16 @@ class EventLog:
             raise TranscriptFailed(f"the transcript of agent {self.agent_id} was damaged or removed: it holds {found}")
         return events[:forgotten]
 
+    def _restore(self, events: Sequence[Event]) -> None:
+        state: AgentState | None = None
+        for event in events:
+            state = apply(state, event)
+        if self._bare and state is not None:  # nobody else has done it meanwhile
+            self._state, self._bare = evolve(self.state, messages=state.messages), False
+
     def _drop(self) -> None:
         """Readers are waited for rather than sent to the disk; a late one that reads back is one of them."""
-        ended = self._source is not None and self._state is not None and self._state.terminal
+        ended = self._forgetting and self._state is not None and self._state.terminal
         if ended and self._written >= self.seq and all(had >= self.seq for had in self._readers.values()):
             self.forgotten = self.seq
             self._durable.clear()

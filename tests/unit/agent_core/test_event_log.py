@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import anyio
+import anyio.lowlevel
 import pytest
 
 from agent_core.errors import TranscriptFailed
@@ -135,13 +138,18 @@ def ended_log() -> tuple[EventLog, list[Event]]:
     sink: list[Event] = []
     made = log(sink)
 
-    async def source() -> list[Event]:
-        return sink
-
     for body in (RUNNING, MessageAdded(user("task")), MessageAdded(assistant("said")), delta("late"), ENDED):
         made.append(body)
-    made.forget(source)
+    made.forget(source_of(sink))
     return made, sink
+
+
+def source_of(sink: list[Event]) -> Callable[[], Awaitable[list[Event]]]:
+    async def source() -> list[Event]:
+        await anyio.lowlevel.checkpoint()
+        return sink
+
+    return source
 
 
 @pytest.mark.spec("CTX-9")
@@ -173,7 +181,26 @@ async def test_a_further_run_has_the_messages_back_and_is_forgotten_in_turn() ->
     assert (await made.events(), await made.events(6), [event.seq for event in made.kept()]) == (sink, sink[6:], [6, 7])
     made.append(ENDED)
     made.mark_written(8)
+    assert (len(made.state.messages), len(made.kept())) == (3, 3)
+    made.forget(source_of(sink))
     assert (made.kept(), len(await made.recall()), await made.events()) == ([], 3, sink)
+
+
+@pytest.mark.spec("CTX-9")
+async def test_two_who_recall_at_once_lose_nothing_that_came_meanwhile() -> None:
+    made, _ = ended_log()
+    made.mark_written(5)
+
+    async def go_on() -> None:
+        await made.recall()
+        if made.state.terminal:
+            made.append(RUNNING)
+            made.append(MessageAdded(user("more", id="m3")))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(go_on)
+        group.start_soon(go_on)
+    assert [message.id for message in made.state.messages] == ["m1", "m2", "m3"]
 
 
 @pytest.mark.spec("CTX-9")

@@ -54,6 +54,7 @@ class Agent:
     isolation: Isolation
     max_turns: int | None
     background: bool = False
+    fork: bool = False
     parent: Agent | None = None
     worktree: Worktree | None = None
     read_files: ReadFiles = field(factory=ReadFiles)
@@ -76,8 +77,8 @@ class Agent:
 
     @property
     def depth(self) -> int:
-        """0 for roots and the main thread."""
-        return self.parent.depth + 1 if self.parent else 0
+        """0 for roots and the main thread; a fork has its parent's (TL-4)."""
+        return self.parent.depth + (not self.fork) if self.parent else 0
 
     @property
     def status(self) -> TaskStatus:
@@ -128,6 +129,11 @@ class Agent:
         self.prompt = self.prompt.append(message)
         self.log.append(MessageAdded(message, stop_reason))
 
+    def add_forked(self, message: Message) -> None:
+        """A fork's own first message; what its siblings share of it gets a breakpoint."""
+        self.prompt = self.prompt.fork(message)
+        self.log.append(MessageAdded(message))
+
     def add_reply(self, reply: ModelReply) -> None:
         self.add(reply.message, reply.stop_reason)
         used = reply.usage + Usage(tool_uses=len(reply.message.tool_uses))
@@ -146,8 +152,10 @@ class Agent:
     async def recall(self) -> None:
         """Bring the conversation back for a further run; nothing to do for the first. TranscriptFailed."""
         if self.forgotten:
-            self.prompt = self.prompt.append(*await self.log.recall())
-            self.forgotten = False
+            messages = await self.log.recall()
+            if self.forgotten:  # nobody else has done it meanwhile
+                self.prompt = self.prompt.append(*messages)
+                self.forgotten = False
 
     async def _recorded(self) -> Sequence[Event]:
         return (await load(self.files.transcript)).events

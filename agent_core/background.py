@@ -31,12 +31,18 @@ def forced(settings: Settings) -> str | None:
 
 
 def runs_in_background(
-    asked: bool | None, definition: AgentDefinition, settings: Settings, env: Mapping[str, str], *, fork: bool = False
+    asked: bool | None,
+    definition: AgentDefinition | None,
+    settings: Settings,
+    env: Mapping[str, str],
+    *,
+    fork: bool = False,
 ) -> bool:
-    """RUN-2. `asked` is the call's `run_in_background`; a fork runs there unless the call says otherwise (FK-8)."""
+    """RUN-2. `asked` is the call's `run_in_background`. A fork, which has no definition of its own, runs there unless
+    the call says otherwise (FK-8)."""
     if background_disabled(env):
         return False
-    if definition.background or forced(settings):
+    if (definition is not None and definition.background) or forced(settings):
         return True
     return asked if asked is not None else fork or settings.default_background
 
@@ -44,13 +50,12 @@ def runs_in_background(
 def launched(info: AgentInfo, readers: tuple[str, ...]) -> str:
     """`async_launched` (RES-3). `readers` are tools of the parent that can read the output file."""
     lines = [
-        "The agent works in the background; you will be told when it ends. Don't wait for it, don't poll, and don't "
-        "guess its result: go on with what does not need it, or answer the user.",
+        "Launched in the background. You are told when it ends; until then neither poll nor guess its result.",
         f"agentId: {info.id}",
         f"outputFile: {info.output_file}",
     ]
     if readers:
-        lines.append(f"If the user asks how far it is, look at the end of the output file with {readers[0]}.")
+        lines.append(f"If the user asks how far it is: {readers[0]} the end of that file.")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from attrs import define
 from agent_core.permissions.broker import PermissionBroker
 from agent_core.ports import Clock, FileSystem, Git, ModelClient, Processes
 from agent_core.slots import Slots
+from agent_core.stagger import Stagger
 from agent_core.transcript.writer import TranscriptWriter
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ class Engine:
     broker: PermissionBroker
     slots: Slots
     writer: TranscriptWriter
+    stagger: Stagger
+    interactive: bool
+    """A person is there, who can be asked and told."""
     begin: Callable[[Agent, str], None]
     """Register an agent with the runtime and start its run with this task."""
     ended: Callable[[Agent], None]

@@ -15,9 +15,11 @@ from attrs import define
 
 from agent_core.agent import Agent
 from agent_core.background import background_disabled, launched, runs_in_background, usage_block
+from agent_core.definitions import AgentDefinition, Isolation
 from agent_core.engine import Engine
 from agent_core.errors import ToolError, UserError
 from agent_core.events import AgentInfo
+from agent_core.forking import build_fork, kind_of
 from agent_core.messages import TextBlock
 from agent_core.permissions.types import PermissionMode
 from agent_core.repository import require_commit
@@ -56,6 +58,8 @@ class AgentLauncher:
         if "cwd" in input and input.get("isolation") == "worktree":
             raise ToolError("cwd and isolation: worktree exclude each other; leave one out.")
         await self.parent.project.refresh()
+        if kind_of(input, self.parent, self.engine) == "fork":
+            return await self._fork(input), ""
         place = self.parent.place
         definition = select_for(self.parent, input.get("subagent_type") or "general-purpose")
         cwd = place.cwd
@@ -64,23 +68,33 @@ class AgentLauncher:
         isolation = input.get("isolation") or definition.isolation or "none"
         if isolation == "worktree":
             await require_commit(self.engine.git, cwd)
-        request = SpawnRequest(
-            prompt=input["prompt"],
-            cwd=Path(cwd),
-            description=input["description"],
-            model=input.get("model"),
-            permission_mode=PermissionMode(input["mode"]) if "mode" in input else None,
-            background=runs_in_background(
-                input.get("run_in_background"),
-                definition,
-                self.parent.project.configuration.settings,
-                self.engine.env,
-            ),
-            name=input.get("name"),
-        )
+        request = self._request(input, Path(cwd), definition, fork=False)
         child, capped = build_child(self.engine, self.parent, definition, request, isolation)
         note = f"(mode {input['mode']} is wider than the agent may have; it ran with {child.mode}.)" if capped else ""
         return child, note
+
+    async def _fork(self, input: Mapping[str, Any]) -> Agent:
+        parent = self.parent
+        isolation: Isolation = input.get("isolation") or "none"
+        if isolation == "worktree":
+            await require_commit(self.engine.git, parent.place.cwd)
+        request = self._request(input, parent.place.cwd, None, fork=True)
+        return build_fork(self.engine, parent, request, isolation)
+
+    def _request(
+        self, input: Mapping[str, Any], cwd: Path, definition: AgentDefinition | None, *, fork: bool
+    ) -> SpawnRequest:
+        settings = self.parent.project.configuration.settings
+        asked = input.get("run_in_background")
+        return SpawnRequest(
+            prompt=input["prompt"],
+            cwd=cwd,
+            description=input["description"],
+            model=input.get("model"),
+            permission_mode=PermissionMode(input["mode"]) if "mode" in input else None,
+            background=runs_in_background(asked, definition, settings, self.engine.env, fork=fork),
+            name=input.get("name"),
+        )
 
 
 async def answer_of(parent: Agent, engine: Engine, child: Agent, note: str) -> ToolResult:

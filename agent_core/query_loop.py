@@ -9,6 +9,7 @@ from agent_core.engine import Engine
 from agent_core.ids import new_message_id
 from agent_core.messages import StopReason, ToolUseBlock
 from agent_core.model.messages_api import call_model
+from agent_core.stagger import new_prefix
 from agent_core.state import unanswered
 from agent_core.tool_runner import ToolBatch, comment_blocks
 from agent_core.transcript.repair import interrupted_results
@@ -35,15 +36,26 @@ async def run_loop(agent: Agent, engine: Engine) -> StopReason:
 async def _call_model(agent: Agent, engine: Engine) -> None:
     settings = agent.project.configuration.settings
     await agent.log.written()
-    reply = await call_model(
-        engine.client,
-        agent.prompt.request(agent.model, settings.max_output_tokens),
-        clock=engine.clock,
-        max_attempts=settings.max_retries + 1,
-        on_delta=agent.record,
-        on_retry=agent.record,
-    )
+    turn = await engine.stagger.turn(_shared_key(agent), settings.stagger_ms)
+    try:
+        reply = await call_model(
+            engine.client,
+            agent.prompt.request(agent.model, settings.max_output_tokens),
+            clock=engine.clock,
+            max_attempts=settings.max_retries + 1,
+            on_begin=turn.begun,
+            on_delta=agent.record,
+            on_retry=agent.record,
+        )
+    finally:
+        turn.over()
     agent.add_reply(reply)
+
+
+def _shared_key(agent: Agent) -> str | None:
+    """Only the first request of an agent has a prefix that is new and shared."""
+    fresh = all(message.role == "user" for message in agent.log.state.messages)
+    return new_prefix(agent.model, agent.prompt, fork=agent.fork) if fresh else None
 
 
 async def _run_tools(agent: Agent, engine: Engine, calls: tuple[ToolUseBlock, ...]) -> None:

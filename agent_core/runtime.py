@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import anyio
 from anyio.abc import TaskGroup
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from agent_core.agent import Agent, Incoming, user_message
 from agent_core.applying import Applied, AppliedFile, Selection
@@ -25,6 +25,7 @@ from agent_core.engine import Engine
 from agent_core.errors import AlreadyTerminal, NotAllowed, NotReviewable, OwnedElsewhere, UnknownAgent
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Event, Notified
+from agent_core.forking import prepare_fork
 from agent_core.ids import MAIN, RequestId
 from agent_core.launching import result_limit
 from agent_core.loading.configuration import state_dir
@@ -40,6 +41,7 @@ from agent_core.review import Review
 from agent_core.reviews import Reviews, Round, Subject
 from agent_core.slots import Slots
 from agent_core.spawning import SpawnRequest, check_cwd, prepare_main, prepare_root, refuse_denied
+from agent_core.stagger import Stagger
 from agent_core.subagents import run
 from agent_core.task import TERMINAL, TaskStatus
 from agent_core.transcript.index import find_transcript, read_index
@@ -70,6 +72,7 @@ class Runtime:
     trusted: bool | None = None
     api_key: str | None = None
     cli_agents: Mapping[str, Any] = field(factory=dict)
+    interactive: bool = True
     _engine: Engine | None = None
     _reviews: Reviews | None = None
     _group: TaskGroup | None = None
@@ -88,7 +91,10 @@ class Runtime:
         check_cwd(request.cwd, self.folders)
         project = await self.project(request.cwd)
         self.credentials()
-        agent = await prepare_root(self.engine, project, request)
+        if request.fork or request.parent_id:
+            agent = await self._prepare_child(request)
+        else:
+            agent = await prepare_root(self.engine, project, request)
         self.begin(agent, f"{request.context}\n\n{request.prompt}" if request.context else request.prompt)
         return agent.log.state.info
 
@@ -282,6 +288,19 @@ class Runtime:
 
     # Inside
 
+    async def _prepare_child(self, request: SpawnRequest) -> Agent:
+        """A person's own child, or fork, of an agent: nobody waits for it, so that agent is told of its end."""
+        parent = await self._known(request.parent_id or MAIN)
+        request = evolve(request, background=not background_disabled(self.env))
+        if not request.fork:
+            return await prepare_root(self.engine, parent.project, request, parent)
+        await parent.recall()
+        try:
+            return await prepare_fork(self.engine, parent, request)
+        finally:
+            if parent.idle.is_set():
+                parent.forget()
+
     def _register(self, agent: Agent) -> None:
         self._agents[agent.id] = agent
         for watcher in self._watchers:
@@ -375,6 +394,7 @@ async def open_runtime(
     runtime: Runtime, *, files: FileSystem, target: ReviewTarget, processes: Processes, git: Git
 ) -> AsyncIterator[Runtime]:
     """Enter before the first message is read; leaving ends every run (bounded) and writes what is left to write."""
+    clock = SystemClock()
     writer = TranscriptWriter(asyncio.get_running_loop())
     client = MessagesApi(runtime.credentials)
     writer.start()
@@ -384,7 +404,7 @@ async def open_runtime(
             runtime._reviews = Reviews(git, target)
             runtime._engine = Engine(
                 env=runtime.env,
-                clock=SystemClock(),
+                clock=clock,
                 client=client,
                 files=files,
                 processes=processes,
@@ -392,6 +412,8 @@ async def open_runtime(
                 broker=PermissionBroker(group),
                 slots=Slots(runtime._limit),
                 writer=writer,
+                stagger=Stagger(clock),
+                interactive=runtime.interactive,
                 begin=runtime.begin,
                 ended=runtime._ended,
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -34,6 +35,9 @@ from agent_core.tool_pool import assemble, for_child, render_tools
 from agent_core.tools.agent import Agent as AgentTool
 from agent_core.tools.builtin import builtin_tools
 
+FORK = "fork"
+"""The agent type of forks, and the name by which rules deny them."""
+
 
 @frozen
 class SpawnRequest:
@@ -47,13 +51,20 @@ class SpawnRequest:
     permission_mode: PermissionMode | None = None
     isolation: Isolation | None = None
     background: bool = False
+    fork: bool = False
+    parent_id: str | None = None
     name: str | None = None
     max_turns: int | None = None
     context: str | None = None
 
 
-async def prepare_root(engine: Engine, project: ProjectState, request: SpawnRequest) -> Agent:
-    """A root agent of an editor, registered and not started. UserErrors name the field and what is allowed."""
+async def prepare_root(
+    engine: Engine, project: ProjectState, request: SpawnRequest, parent: Agent | None = None
+) -> Agent:
+    """An agent of an editor, a root without `parent`, registered and not started. UserErrors name the field and what is
+    allowed."""
+    if parent is not None:
+        refuse_too_deep(parent)
     definition = select(project, request.agent_type or "general-purpose")
     isolation = request.isolation or definition.isolation or "none"
     mode = _person_mode(
@@ -61,7 +72,7 @@ async def prepare_root(engine: Engine, project: ProjectState, request: SpawnRequ
     )
     if isolation == "worktree":
         await require_commit(engine.git, request.cwd)
-    return build(engine, project, definition, request, isolation, mode)
+    return build(engine, project, definition, request, isolation, mode, parent)
 
 
 def build(
@@ -74,7 +85,7 @@ def build(
     parent: Agent | None = None,
     model: str | None = None,
 ) -> Agent:
-    """Register: the log's first event is the agent's `Started`. `model` is an exact id, where it is settled already."""
+    """`model` is an exact id, where it is settled already."""
     settings = project.configuration.settings
     depth = parent.depth + 1 if parent else 0
     planning = mode is PermissionMode.PLAN
@@ -87,12 +98,9 @@ def build(
         model = resolve_model(
             env=engine.env, call=request.model, definition=definition.model, parent=above, planning=planning
         )
-    agent_id = new_agent_id()
-    files = project.files_of(agent_id)
-    log = EventLog(agent_id, engine.clock, lambda event: engine.writer.put(log, files, event))
-    agent = Agent(
-        log=log,
-        files=files,
+    return register(
+        engine,
+        request,
         project=project,
         definition=definition,
         tools=pool,
@@ -102,9 +110,16 @@ def build(
         model=model,
         isolation=isolation,
         max_turns=request.max_turns or definition.max_turns,
-        background=request.background,
         parent=parent,
     )
+
+
+def register(engine: Engine, request: SpawnRequest, **parts: Any) -> Agent:
+    """`parts` are fields of Agent. The log's first event is the agent's `Started`."""
+    agent_id = new_agent_id()
+    files = parts["project"].files_of(agent_id)
+    log = EventLog(agent_id, engine.clock, lambda event: engine.writer.put(log, files, event))
+    agent = Agent(log=log, files=files, background=request.background, **parts)
     agent.idle.set()
     log.append(Started(_info(agent, agent_id, request)))
     return agent
@@ -159,12 +174,21 @@ def refuse_denied(project: ProjectState, name: str) -> None:
 
 def select_for(parent: Agent, name: str) -> AgentDefinition:
     """As `select`, within the `Agent(a, b)` list of the direct caller where it is the main thread (SEL-10, B13)."""
+    refuse_too_deep(parent)
+    refuse_unlisted(parent, name)
+    return select(parent.project, name)
+
+
+def refuse_too_deep(parent: Agent) -> None:
     if parent.depth >= parent.project.configuration.settings.max_depth:
         raise LimitReached(f"agents at depth {parent.depth} launch no others (setting maxDepth)")
-    allowed = _allowed_agents(parent.definition) if parent.parent is None else None
+
+
+def refuse_unlisted(parent: Agent, name: str) -> None:
+    """`Agent(a, b)` among the tools of the main thread limits what it, and its forks, may launch."""
+    allowed = _allowed_agents(parent.definition) if parent.depth == 0 else None
     if allowed is not None and name not in allowed:
         raise AgentDenied(f"{parent.definition.name} may launch {', '.join(allowed) or 'no agents'}, not {name!r}")
-    return select(parent.project, name)
 
 
 def _allowed_agents(definition: AgentDefinition) -> tuple[str, ...] | None:
@@ -196,6 +220,7 @@ def _absent(project: ProjectState, env: Mapping[str, str]) -> frozenset[str]:
     off = {
         "isolation": not (project.project.top / ".git").exists(),
         "run_in_background": background_disabled(env) or forced(settings) is not None,
+        "fork": settings.forking == "off" or settings.coordinator,
     }
     return frozenset(name for name, is_off in off.items() if is_off)
 
@@ -227,12 +252,12 @@ def _info(agent: Agent, agent_id: AgentId, request: SpawnRequest) -> AgentInfo:
         parent_id=agent.parent.id if agent.parent else None,
         depth=agent.depth,
         name=request.name,
-        agent_type=agent.definition.name,
+        agent_type=FORK if agent.fork else agent.definition.name,
         description=request.description or shortened(request.prompt),
         status=TaskStatus.PENDING,
         stop_reason=None,
         background=request.background,
-        fork=False,
+        fork=agent.fork,
         isolation=agent.isolation,
         worktree=None,
         model=agent.model,

@@ -17,6 +17,7 @@ from agent_core.agent import Agent, user_message
 from agent_core.engine import Engine
 from agent_core.errors import AgentError, TranscriptFailed
 from agent_core.events import Ended, StatusChanged, WorktreeInfo
+from agent_core.forking import first_message
 from agent_core.guidance.environment import environment
 from agent_core.ids import new_message_id
 from agent_core.messages import Message, StopReason, TextBlock, Usage
@@ -79,7 +80,7 @@ async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
             await agent.recall()
             if first is not None:
                 agent.take_inbox()  # it came before
-                agent.add(_with_environment(agent, engine, first))
+                _add_task(agent, engine, first)
             return Outcome(TaskStatus.COMPLETED, await run_loop(agent, engine))
     except AgentError as error:
         return Outcome(TaskStatus.FAILED, error=str(error))
@@ -102,6 +103,13 @@ async def _isolate(agent: Agent, engine: Engine) -> None:
     agent.place = Place(cwd if cwd.is_dir() else made.path, made.path, made.forbidden)
     info = WorktreeInfo(made.path, made.branch, made.base_commit)
     agent.record(StatusChanged(TaskStatus.RUNNING, agent.background, worktree=info))
+
+
+def _add_task(agent: Agent, engine: Engine, task: Message) -> None:
+    if agent.fork and not agent.log.state.messages:
+        agent.add_forked(first_message(agent, task.text, engine.clock.now().date().isoformat()))
+    else:
+        agent.add(_with_environment(agent, engine, task))
 
 
 def _with_environment(agent: Agent, engine: Engine, first: Message) -> Message:

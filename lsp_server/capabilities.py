@@ -65,7 +65,7 @@ def initialize_result(params: dict) -> dict:  # type: ignore[type-arg]
             "agent": {
                 "version": 1,
                 "methods": list(METHODS),
-                "forking": False,
+                "forking": True,
                 "background": True,
                 "isolation": ["none", "worktree"],
             }

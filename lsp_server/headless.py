@@ -115,6 +115,7 @@ async def _run(order: Order) -> int:
         folders=(order.request.cwd,),
         client_settings=order.settings,
         cli_agents=order.agents,
+        interactive=False,
         trusted=True if order.trust else None,
     )
     opened = open_runtime(runtime, files=Disk(), target=DiskTarget(), processes=LocalProcesses(), git=GitCommand())

@@ -32,8 +32,8 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("loading.agent_files", "loading.settings_files", "loading.configuration"), 2),
     **dict.fromkeys(("review_targets", "decisions"), 2),
     # 3 engine
-    **dict.fromkeys(("slots", "project", "engine", "agent", "spawning", "launching", "tool_runner", "query_loop"), 3),
-    **dict.fromkeys(("permissions.broker", "permissions.gate", "reviews", "subagents"), 3),
+    **dict.fromkeys(("slots", "stagger", "project", "engine", "agent", "spawning", "launching", "query_loop"), 3),
+    **dict.fromkeys(("permissions.broker", "permissions.gate", "reviews", "subagents", "forking", "tool_runner"), 3),
     # 4 façade
     "runtime": 4,
 }

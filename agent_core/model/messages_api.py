@@ -142,10 +142,12 @@ async def call_model(
     *,
     clock: Clock,
     max_attempts: int,
+    on_begin: Callable[[], None] = lambda: None,
     on_delta: Callable[[Delta], None],
     on_retry: Callable[[Retrying], None],
 ) -> ModelReply:
     """One complete reply. Each attempt has its own message id, so that deltas of a failed one can be told apart.
+    `on_begin` is called when an answer has begun, and again with each of its events.
 
     RetryableModelError after the last attempt, FatalModelError and MissingCredentials at once.
     """
@@ -154,6 +156,7 @@ async def call_model(
         try:
             async with aclosing(client.stream(request)) as events:
                 async for event in events:
+                    on_begin()
                     if (delta := accumulator.feed(event)) is not None:
                         on_delta(delta)
             return accumulator.reply()

@@ -2,7 +2,8 @@
 
 Order on the service's side is tools, system, messages; a cached prefix must be equal byte by byte up to a breakpoint.
 Breakpoints are laid at rendering and never stored: after the system prompt (serves siblings), at the end of the
-message before the newest user message (so that a turn with more than 20 blocks is still found), and at the end.
+message before the newest user message (so that a turn with more than 20 blocks is still found), at the end, and in a
+fork where its own words begin (serves its siblings).
 """
 
 from __future__ import annotations
@@ -35,11 +36,19 @@ class Prompt:
     tools: tuple[Json, ...]
     system: tuple[Json, ...]
     messages: tuple[Json, ...] = ()
+    shared: tuple[int, int] | None = None
+    """(message, block): the last block that this prompt has in common with its siblings, where forks began."""
 
     def append(self, *messages: Message) -> Prompt:
         """An answer without content is left out: the service refuses empty messages."""
         added = (render_message(message) for message in messages if message.content)
         return evolve(self, messages=(*self.messages, *added))
+
+    def fork(self, first: Message) -> Prompt:
+        """All of this prompt, and a first message of which only the last block differs between siblings (FK-2)."""
+        longer = self.append(first)
+        block = len(first.content) - 2
+        return evolve(longer, shared=(len(self.messages), block)) if block >= 0 else longer
 
     def starts_with(self, other: Prompt) -> bool:
         """True when `other` is a prefix of this one, so that its cache entries serve this one."""
@@ -54,6 +63,10 @@ class Prompt:
         users = [index for index, message in enumerate(marked) if message["role"] == "user"]
         for index in users[-2:]:
             marked[index] = {**marked[index], "content": _marked_last(marked[index]["content"])}
+        if self.shared is not None:
+            index, block = self.shared
+            content = marked[index]["content"]
+            marked[index] = {**marked[index], "content": [*_marked_last(content[: block + 1]), *content[block + 1 :]]}
         return marked
 
 

@@ -23,6 +23,10 @@ _PROPERTIES: Mapping[str, Any] = {
         "type": "boolean",
         "description": "true: don't wait; you are told when it ends. Only for work that nothing else depends on.",
     },
+    "fork": {
+        "type": "boolean",
+        "description": "true: the agent starts with all of this conversation, instead of with nothing.",
+    },
     "name": {"type": "string", "description": "A name by which the agent can be addressed."},
     "mode": {"type": "string", "enum": list(MODES), "description": "A stricter permission mode than usual."},
     "isolation": {
@@ -56,12 +60,16 @@ class Agent:
         }
 
     def title(self, input: Mapping[str, Any]) -> str:
-        return f"{input.get('subagent_type') or 'general-purpose'}: {input['description']}"
+        return f"{_type(input)}: {input['description']}"
 
     async def facts(self, input: Mapping[str, Any], ctx: ToolContext) -> PermissionFacts:
-        return PermissionFacts(agent=input.get("subagent_type") or "general-purpose")
+        return PermissionFacts(agent=_type(input))
 
     async def run(self, input: Mapping[str, Any], ctx: ToolContext) -> ToolResult:
         if ctx.launcher is None:
             raise ToolError("Agents cannot be launched here; do the work yourself.")
         return await ctx.launcher.launch(input)
+
+
+def _type(input: Mapping[str, Any]) -> str:
+    return "fork" if input.get("fork") else input.get("subagent_type") or "general-purpose"

@@ -29,9 +29,8 @@ def request(session: EditorSession, params: wire.SpawnParams) -> SpawnRequest:
         raise InvalidParams("maxTurns", f"must be at least 1, not {params.max_turns}")
     if params.name == "main":
         raise InvalidParams("name", "is taken by the main thread; choose another")
-    for field, value in (("fork", params.fork), ("parentId", params.parent_id), ("teamName", params.team_name)):
-        if value:
-            raise NotAllowed(f"{field}: this version of the server does not offer it; leave it out")
+    if params.team_name:
+        raise NotAllowed("teamName: this version of the server does not offer it; leave it out")
     if params.isolation == "remote":
         raise NotAllowed("isolation: remote is not configured; use 'worktree' or 'none'")
     return SpawnRequest(
@@ -43,6 +42,8 @@ def request(session: EditorSession, params: wire.SpawnParams) -> SpawnRequest:
         permission_mode=PermissionMode(params.permission_mode) if params.permission_mode else None,
         isolation=params.isolation,
         background=bool(params.background),
+        fork=bool(params.fork),
+        parent_id=params.parent_id,
         name=params.name,
         max_turns=params.max_turns,
         context=context_text(session, params.context) if params.context else None,

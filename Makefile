@@ -35,7 +35,8 @@ check: setup system
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q .
 	@$(BIN)/mypy
-	@cd editors/nvim && luacheck -q .
+	@cd editors/vscode && npm run --silent check
+	@cd editors/nvim && luacheck -q . && ../vscode/node_modules/.bin/stylua --check .
 
 soak: setup system
 	@AGENT_LS_SOAK=1 $(BIN)/python -m pytest --timeout 1800 $(ARGS)

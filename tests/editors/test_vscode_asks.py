@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from lsp_server.demo.script import conversation, say, use
 from tests.editors.nvim_editor import Model
-from tests.editors.vscode_editor import Code, Window, until
+from tests.editors.vscode_editor import AGAIN, Code, Window, again, until
 from tests.editors.vscode_fixtures import clean_git, code, code_and_model, model, repo, shared_repo, vsix, win
 from tests.git_helpers import Repo
 
@@ -48,8 +48,8 @@ def test_a14_d6_d24_a_change_is_shown_before_it_is_asked_and_no_key_allows_by_ac
     win.sees(win.lens("Reject and say why"))
     win.apart(win.lens("1 Allow once"), win.lens("2 "), win.lens("Reject and say why"))
     win.picture("ask-change")
-    win.lens("Show side by side").click()
-    win.tab("notes.txt: now ↔ asked for by Change it").wait_for()
+    diff = win.tab("notes.txt: now ↔ asked for by Change it")
+    again(lambda: win.lens("Show side by side").click(timeout=AGAIN), diff.is_visible, "the diff opens")
     win.wait_text("zwei")
     win.picture("ask-diff")
     assert (shared_repo.path / "notes.txt").read_text() == "one\ntwo\nthree\n"
@@ -63,7 +63,7 @@ def test_a14_d6_d24_a_change_is_shown_before_it_is_asked_and_no_key_allows_by_ac
     assert (shared_repo.path / "notes.txt").read_text() == "one\ntwo\nthree\n"
     expect(win.page.locator(".tab").filter(has_text="Agent asks")).to_have_count(0)
     expect(win.page.locator(".tab").filter(has_text="asked for by")).to_have_count(0)
-    win.tab("app.py").click()
+    win.to_tab("app.py")
     win.command("File: Revert File")
 
 
@@ -84,9 +84,9 @@ def test_a19_e2_stopping_the_root_withdraws_the_question_of_its_child(
     win.opens(
         win.row("Asks:", "touch deep"), "general-purpose (Child job)", "for general-purpose (root go)", "touch deep"
     )
-    win.action(win.row("root go").filter(has_not_text="Asks:").first, "Stop")
+    root = win.row("root go").filter(has_not_text="Asks:").first
+    win.action(root, "Stop", win.row("root go", "stopped"))
     win.wait_text("No question is open.")
-    expect(win.row("root go", "stopped")).to_be_visible()
     expect(win.row("Child job", "stopped")).to_be_visible()
     expect(win.row("Asks:")).to_have_count(0)
     expect(win.badge).to_be_hidden()
@@ -154,20 +154,22 @@ def test_d18_d21_deletions_are_confirmed_conflicts_shown_and_rejections_undone(
     win.answer("1 Allow once")
     expect(win.row("Clean up", "done")).to_be_visible()
     (shared_repo.path / "notes.txt").write_text("one\nmine\nthree\n")
-    win.page.locator(".notification-toast").get_by_text("Review", exact=True).click()
     review = win.view("Review")
-    expect(win.row("notes.txt", "conflict")).to_be_visible()
+    win.toast("Agent done: Clean up.", "Review", win.row("notes.txt", "conflict"))
     win.sees(win.row("line 2: ").locator(".label-name"))
     win.picture("review-conflict")
-    win.action(win.row("old.txt", "deleted"), "Accept File")
-    dialog = win.page.locator(".monaco-dialog-box")
-    expect(dialog).to_contain_text("Delete 1 file?")
+    dialog = win.page.locator(".monaco-dialog-box").filter(has_text="Delete 1 file?")
+    win.action(win.row("old.txt", "deleted"), "Accept File", dialog)
     win.picture("review-deletion")
-    dialog.get_by_text("Cancel", exact=True).click()
+    again(
+        lambda: dialog.get_by_text("Cancel", exact=True).click(timeout=AGAIN),
+        lambda: not dialog.is_visible(),
+        "the dialog goes",
+    )
     assert (shared_repo.path / "old.txt").exists()
-    win.action(win.row("old.txt", "deleted"), "Accept File")
-    dialog.get_by_text("Delete", exact=True).click()
-    expect(review).to_contain_text("Accepted 1 change")
+    win.action(win.row("old.txt", "deleted"), "Accept File", dialog)
+    accepted = review.get_by_text("Accepted 1 change")
+    again(lambda: dialog.get_by_text("Delete", exact=True).click(timeout=AGAIN), accepted.is_visible, "it is deleted")
     assert not (shared_repo.path / "old.txt").exists()
     win.command("Agent: Undo Last Accept or Reject")
     expect(review).to_contain_text("Undone: old.txt.")
@@ -187,14 +189,47 @@ def test_a_selection_is_delegated_and_its_log_can_be_read(win: Window, model: Mo
     win.goto_line(3)
     for _ in range(2):
         win.page.keyboard.press("Shift+ArrowDown")
-    win.page.keyboard.press("Control+.")
     action = win.page.locator(".action-widget .monaco-list-row").filter(has_text="Delegate to agent: the selection…")
+    again(lambda: win.page.keyboard.press("Control+."), action.is_visible, "the code actions")
     win.sees(action)
     win.picture("delegate")
-    action.click()
+    asked = win.asks("Launch an agent on the selection")
+    again(lambda: action.click(timeout=AGAIN), asked.is_visible, "what it shall do is asked")
     win.fill("Launch an agent on the selection", "Explain this")
     win.pick(FOLDER)
     win.show_agents()
     win.opens(win.row("Explain this", "done"), "Explain this", "These are two lines.")
     win.picture("log")
     assert "app.py, lines 3 to 4." in model.told()
+
+
+@pytest.mark.spec("ED-5")
+def test_comments_on_lines_are_collected_and_sent_as_one_message_and_the_agent_goes_on(
+    win: Window, model: Model, shared_repo: Repo
+) -> None:
+    model.says(
+        conversation(
+            say(use("Read", file_path="app.py"), use("Read", file_path="notes.txt")),
+            say(
+                use("Edit", file_path="app.py", old_string="line_3 = 3\n", new_string="line_3 = 33\n"),
+                use("Edit", file_path="notes.txt", old_string="two", new_string="zwei"),
+            ),
+            say("First."),
+            say(use("Edit", file_path="notes.txt", old_string="zwei", new_string="deux")),
+            say("Second."),
+        ),
+    )
+    win.show_agents()
+    win.launch("Translate it")
+    review = win.view("Review")
+    win.action(win.row("Translate it", "done"), "Review", win.row("line 2: + zwei"))
+    win.comment("notes.txt", 2, "in French, please")
+    win.comment("app.py", 3, "why 33?")
+    win.picture("comment-two")
+    expect(review).to_contain_text("2 comments not sent")
+    win.command("Agent: Send Comments", review.get_by_text("Sent 2 comments."))
+    expect(win.row("line 2: + deux")).to_be_visible()
+    win.picture("comment-sent")
+    assert r"app.py:3: why 33?\n\nnotes.txt:2: in French, please" in model.told()
+    expect(win.page.locator(".review-widget")).to_have_count(0)
+    win.command("Agent: Close Review")

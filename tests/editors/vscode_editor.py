@@ -5,7 +5,8 @@
     window.row("needs you")                # waits for a row of a tree
     window.sees(locator)                   # is all of it there, within the window and under nothing else?
 
-Nothing sleeps: Playwright's locators wait for what they are to find. A missing editor or browser fails.
+Nothing sleeps: all waits for what the person would see. A click on what is drawn anew in that moment is lost; what a
+person would then do again is done again, and only that. A missing editor or browser fails.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 
 from attrs import define, field
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, expect
+from playwright.sync_api import Error as Unreached
 
 ROOT = Path(__file__).parents[2]
 EXTENSION = ROOT / "editors" / "vscode"
@@ -35,8 +37,10 @@ MAIN = HOME / "server" / "out" / "server-main.js"
 PICTURES = os.environ.get("AGENT_LS_PICTURES")
 """A folder into which `picture` writes screens, to be looked at."""
 SIZE = (1280, 800)
-PATIENCE = 30_000
+PATIENCE = 60_000
 """Milliseconds that anything may take; the machine may be busy."""
+AGAIN = 5_000
+"""Milliseconds after which a person would click again."""
 expect.set_options(timeout=PATIENCE)
 
 _SETTINGS = {
@@ -201,84 +205,155 @@ class Window:
 
     # In
 
-    def command(self, title: str) -> None:
-        """By the palette, which knows only the commands that were there when it opened: so it may be opened again."""
-        end = time.monotonic() + PATIENCE / 1000
-        while time.monotonic() < end:
-            self.page.keyboard.press("F1")
-            entry = self.page.locator(".quick-input-widget input").first
-            entry.wait_for()
-            entry.fill(">" + title)
-            row = self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=title).first
-            try:
-                row.wait_for(timeout=2000)
-            except Exception:  # noqa: BLE001 - opened again
+    @property
+    def entry(self) -> Locator:
+        """Where one types in the palette, and in the boxes that ask for something."""
+        return self.page.locator(".quick-input-widget input").first
+
+    def offered(self, text: str) -> Locator:
+        """A row of the palette, or of another list to pick from."""
+        return self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=text).first
+
+    def asks(self, title: str) -> Locator:
+        """The input box of that title."""
+        return self.page.locator(".quick-input-widget").filter(has_text=title)
+
+    def command(self, title: str, effect: Locator | None = None) -> None:
+        """By the palette, which knows only the commands that were there when it opened: so it may be opened again.
+
+        With an `effect` to be seen it is also given again when that does not come.
+        """
+        self._quick("F1", f">{title}", title, effect)
+
+    def _quick(self, key: str, text: str, choice: str, effect: Locator | None = None) -> None:
+        def choose() -> None:
+            if self.entry.is_visible():
                 self.page.keyboard.press("Escape")
-                continue
-            row.click()
-            return
-        raise AssertionError(f"no command {title!r}")
+            self.page.keyboard.press(key)
+            self.entry.fill(text, timeout=AGAIN)
+            self.offered(choice).click(timeout=AGAIN)
+
+        def chosen() -> bool:
+            gone = not (self.entry.is_visible() and self.entry.input_value(timeout=AGAIN) == text)
+            return gone and (effect is None or effect.is_visible())
+
+        again(choose, chosen, lambda: f"{choice!r} from {key}")
 
     def fill(self, title: str, text: str) -> None:
-        """The input box of that title."""
-        box = self.page.locator(".quick-input-widget").filter(has_text=title)
-        box.locator("input").first.fill(text)
-        self.page.keyboard.press("Enter")
+        box = self.asks(title)
+
+        def write() -> None:
+            if box.is_visible():
+                box.locator("input").first.fill(text, timeout=AGAIN)
+                box.locator("input").first.press("Enter", timeout=AGAIN)
+
+        expect(box).to_be_visible()
+        again(write, lambda: not box.is_visible(), f"{title!r} takes {text!r}")
 
     def pick(self, text: str) -> None:
-        self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=text).first.click()
+        row = self.offered(text)
+        expect(row).to_be_visible()
+        again(lambda: row.click(timeout=AGAIN), lambda: not row.is_visible(), f"{text!r} is picked")
 
     def launch(self, prompt: str, where: str = "In a worktree of its own") -> None:
-        self.command("Agent: Launch…")
+        self.command("Agent: Launch…", self.asks("Launch an agent"))
         self.fill("Launch an agent", prompt)
         self.pick(where)
 
     def edit(self, path: str) -> None:
         """Opens a file, and has the focus in it."""
-        self.page.keyboard.press("Control+p")
-        entry = self.page.locator(".quick-input-widget input").first
-        entry.wait_for()
-        entry.fill(path)
-        self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=path).first.click()
-        self.tab(path).wait_for()
+        self._quick("Control+p", path, path, self.tab(path))
+        expect(self.focused).to_be_visible()
 
     def goto_line(self, line: int) -> None:
-        self.page.keyboard.press("Control+g")
-        entry = self.page.locator(".quick-input-widget input").first
-        entry.wait_for()
-        entry.fill(f":{line}")
-        self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=f"line {line}").click()
-        self.page.locator(".quick-input-widget").wait_for(state="hidden")
+        place = self.page.locator(".statusbar-item").filter(has_text=f"Ln {line}, Col 1").first
+        self._quick("Control+g", f":{line}", f"line {line}", place)
+        expect(self.focused).to_be_visible()
+
+    def to_tab(self, name: str) -> None:
+        tab = self.page.locator(".editor-group-container.active .tab.active").filter(has_text=name).first
+        again(lambda: self.tab(name).click(timeout=AGAIN), tab.is_visible, f"the tab {name!r} is in front")
 
     def show_agents(self) -> None:
         """The view; a second click would hide it again."""
-        if not self.view("Agents").is_visible():
-            self.page.locator('.activitybar [aria-label^="Agents"]').first.click()
-        self.view("Agents").wait_for()
+        view = self.view("Agents")
 
-    def action(self, row: Locator, title: str) -> None:
-        """An inline action of a row: shown when the pointer is on it."""
-        row.hover()
-        row.locator(f'.action-label[aria-label^="{title}"]').first.click()
+        def show() -> None:
+            if not view.is_visible():
+                self.page.locator('.activitybar [aria-label^="Agents"]').first.click(timeout=AGAIN)
+
+        again(show, view.is_visible, "the view of agents")
+
+    def action(self, row: Locator, title: str, effect: Locator) -> None:
+        """An inline action of a row, shown when the pointer is on it, until its `effect` is seen."""
+
+        def act() -> None:
+            row.hover(timeout=AGAIN)
+            row.locator(f'.action-label[aria-label^="{title}"]').first.click(timeout=AGAIN)
+
+        again(act, effect.is_visible, lambda: f"{title!r} has its effect; the tree shows {self.rows()}")
 
     def opens(self, row: Locator, *texts: str) -> None:
-        """A click on a row, again as long as nothing came of it: one that is drawn anew under the pointer loses it."""
-
-        def opened() -> bool:
-            row.click()
-            try:
-                self.wait_text(*texts, seconds=5)
-            except AssertionError:
-                return False
-            return True
-
-        until(opened, lambda: f"{texts} in the editor, which shows\n{self.text()}")
+        """A click on a row, which shows these texts in the editor."""
+        again(
+            lambda: row.click(timeout=AGAIN),
+            lambda: self.shows(*texts),
+            lambda: f"{texts} in the editor, which shows\n{self.text()}",
+        )
 
     def answer(self, text: str) -> None:
-        """A link of the open question. It appears when it counts."""
-        self.lens(text).click()
+        """A link of the open question, clicked until another question, or none, is open. It appears when it counts."""
+        expect(self.lens(text)).to_be_visible()
+        asked = self.question()
+
+        def click() -> None:
+            if self.question() == asked:  # never the link of the next one
+                self.lens(text).click(timeout=AGAIN)
+
+        again(click, lambda: self.question() != asked, lambda: f"{text!r} answers\n{self.text()}")
+
+    def comment(self, path: str, line: int, text: str) -> None:
+        """On a line of the agent's side, in the view of all changes."""
+        side = self.page.locator(".multiDiffEntry").filter(has_text=path).locator(".editor.modified")
+        number = self.page.locator(".line-numbers").filter(has_text=re.compile(f"^{line}$"))
+        margin = side.locator(".margin-view-overlays > div").filter(has=number)
+        plus = margin.locator(".comment-range-glyph").first
+        form = self.page.locator(".review-widget .comment-form-container.expand").first
+
+        def begin() -> None:
+            if not form.is_visible():
+                margin.hover(timeout=AGAIN)
+                plus.click(timeout=AGAIN)
+
+        def write() -> None:
+            if form.is_visible():
+                form.locator(".monaco-editor").click(timeout=AGAIN)
+                self.page.keyboard.press("Control+a")
+                self.page.keyboard.type(text)
+                form.get_by_text("Add Comment", exact=True).click(timeout=AGAIN)
+
+        again(begin, form.is_visible, f"a comment on line {line} of {path} begins")
+        added = self.page.locator(".review-widget .review-comment").filter(has_text=text).first
+        again(write, added.is_visible, f"{text!r} is a comment")
+
+    def toast(self, text: str, button: str, effect: Locator) -> None:
+        """A button of a message. One that has gone by itself is among all messages."""
+
+        def press() -> None:
+            place = self.page.locator(".notification-toast, .notifications-center").filter(has_text=text)
+            if not place.first.is_visible():
+                self.command("Notifications: Show Notifications")
+            row = self.page.locator(".notification-list-item").filter(has_text=text).first
+            row.get_by_text(button, exact=True).click(timeout=AGAIN)
+
+        again(press, effect.is_visible, f"{button!r} of the message {text!r}")
 
     # Out
+
+    @property
+    def focused(self) -> Locator:
+        """The active editor, when keys go to it."""
+        return self.page.locator(".editor-group-container.active .monaco-editor.focused").first
 
     @property
     def status(self) -> Locator:
@@ -314,9 +389,21 @@ class Window:
         )
         return "\n".join(shown)
 
+    def question(self) -> str:
+        """What the open question asks, without how many there are."""
+        return self.text().partition("Your answer:")[0].partition("\n")[2]
+
+    def rows(self) -> list[str]:
+        """The rows of the trees that are in sight."""
+        return self.row().all_inner_texts()
+
+    def shows(self, *texts: str) -> bool:
+        found = self.text()
+        return all(text in found for text in texts)
+
     def wait_text(self, *texts: str, seconds: float = PATIENCE / 1000) -> str:
         until(
-            lambda: all(text in self.text() for text in texts),
+            lambda: self.shows(*texts),
             lambda: f"{texts} in the editor, which shows\n{self.text()}",
             seconds,
         )
@@ -331,7 +418,7 @@ class Window:
             faults[:] = element.evaluate(_SEEN)
             return not faults
 
-        until(seen, lambda: f"{element}: {faults}", 5)
+        until(seen, lambda: f"{element}: {faults}", 10)
 
     def apart(self, *elements: Locator) -> None:
         """No two of them lie over one another."""
@@ -361,3 +448,21 @@ def until(holds: Callable[[], Any], what: str | Callable[[], str], seconds: floa
     while not holds():
         assert time.monotonic() < end, f"not in {seconds:g} s: {what if isinstance(what, str) else what()}"
         time.sleep(0.05)
+
+
+def again(act: Callable[[], None], done: Callable[[], bool], what: str | Callable[[], str]) -> None:
+    """Acts, and acts again as long as nothing came of it. Only for what may be done twice."""
+    end = time.monotonic() + PATIENCE / 1000
+    while True:
+        acted = True
+        try:
+            act()
+        except Unreached:
+            acted = False
+            if time.monotonic() > end:
+                raise
+        try:
+            return until(done, what, AGAIN / 1000 if acted else 0.2)
+        except AssertionError:
+            if time.monotonic() > end:
+                raise

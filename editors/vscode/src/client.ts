@@ -219,7 +219,7 @@ export class Connection implements vscode.Disposable {
       child.once("spawn", () => resolve(child));
       this.over = new Promise((done) => child.once("close", () => done()));
       child.once("exit", (code, signal) => {
-        this.exit = signal ? `by ${signal}` : `with exit code ${code}`;
+        this.exit = signal ? `by ${signal}` : `with exit code ${String(code)}`;
       });
     });
   }
@@ -274,7 +274,7 @@ class AgentClient extends LanguageClient {
   override registerFeature(feature: StaticFeature | DynamicFeature<unknown>): void {
     const method = "registrationType" in feature ? feature.registrationType.method : "";
     if (method !== "workspace/textDocumentContent") {
-      super.registerFeature(feature as StaticFeature);
+      super.registerFeature(feature);
     }
   }
 

@@ -415,11 +415,15 @@ function changeLines({ detail, tool, input }: PermissionParams): string[] {
   }
   const lines: string[] = [];
   if (tool.kind === "edit") {
-    const text = String(input["content"] ?? input["new_string"] ?? "");
-    const path = visible(String(input["file_path"] ?? "the file"));
+    const text = textOf(input["content"]) ?? textOf(input["new_string"]) ?? "";
+    const path = visible(textOf(input["file_path"]) ?? "the file");
     lines.push(`No diff can be shown of ${path}: ${plural(text.split("\n").length, "line")}.`);
   }
   return [...lines, "Input:", ...visibleLines(JSON.stringify(input, null, 2)).split("\n")];
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }
 
 function documentIsOpen(): boolean {

@@ -8,6 +8,7 @@
 import * as vscode from "vscode";
 import { type Agents, titleOf } from "./agents";
 import type { Connection } from "./client";
+import { Comments } from "./comments";
 import { currentText } from "./edits";
 import type { FileChange, FileSelection, Hunk, Review } from "./protocol";
 import { message, plural, visible } from "./text";
@@ -42,15 +43,21 @@ export class Reviews implements vscode.TreeDataProvider<ReviewNode>, vscode.Text
   private readonly parts: vscode.Disposable[];
   private timer: NodeJS.Timeout | undefined;
   private work: Promise<void> = Promise.resolve();
+  /** Steps under way, by what they do. */
+  private readonly steps = new Map<string, Promise<void>>();
   private shown = "";
+  readonly comments: Comments;
 
   constructor(
     private readonly connection: Connection,
     private readonly agents: Agents,
   ) {
     this.tree = vscode.window.createTreeView<ReviewNode>("agentLs.review", { treeDataProvider: this, showCollapseAll: false });
+    this.comments = new Comments(connection, () => this.session && { agentId: this.session.agentId, files: this.session.review.files });
     this.parts = [
       this.tree,
+      this.comments,
+      this.comments.onChanged(() => this.show()),
       vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
       vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
         if (contentChanges.length > 0) {
@@ -145,7 +152,7 @@ export class Reviews implements vscode.TreeDataProvider<ReviewNode>, vscode.Text
   // Accept, reject, undo
 
   async accept(files?: FileSelection[]): Promise<void> {
-    await this.step(async (session) => {
+    await this.step(`accept ${JSON.stringify(files)}`, async (session) => {
       if (!(await this.confirmed(session, files))) {
         return;
       }
@@ -164,7 +171,7 @@ export class Reviews implements vscode.TreeDataProvider<ReviewNode>, vscode.Text
   }
 
   async reject(files?: FileSelection[]): Promise<void> {
-    await this.step(async (session) => {
+    await this.step(`reject ${JSON.stringify(files)}`, async (session) => {
       const result = await this.connection.request("discard", { agentId: session.agentId, ...(files ? { files } : {}) });
       this.remember(session, result.recoverRef);
       session.notice = `Rejected ${plural(total(result.discarded), "change")}. The agent's version is kept.`;
@@ -172,7 +179,7 @@ export class Reviews implements vscode.TreeDataProvider<ReviewNode>, vscode.Text
   }
 
   async undo(): Promise<void> {
-    await this.step(async (session) => {
+    await this.step("undo", async (session) => {
       const recoverRef = session.undo.at(-1);
       if (recoverRef === undefined) {
         return;
@@ -187,14 +194,28 @@ export class Reviews implements vscode.TreeDataProvider<ReviewNode>, vscode.Text
     });
   }
 
+  async sendComments(): Promise<void> {
+    await this.step("comments", async (session) => {
+      const sent = await this.comments.send(session.agentId);
+      session.notice = sent > 0 ? `Sent ${plural(sent, "comment")}. The agent goes on; its changes follow here.` : "There is no comment to send.";
+    });
+  }
+
   private remember(session: Session, recoverRef: string | undefined): void {
     if (recoverRef) {
       session.undo.push(recoverRef);
     }
   }
 
-  private async step(work: (session: Session) => Promise<void>): Promise<void> {
-    await this.queued(async () => {
+  /** A second click on what is under way is the same step. */
+  private async step(name: string, work: (session: Session) => Promise<void>): Promise<void> {
+    const step = this.steps.get(name) ?? this.queuedStep(work).finally(() => this.steps.delete(name));
+    this.steps.set(name, step);
+    await step;
+  }
+
+  private queuedStep(work: (session: Session) => Promise<void>): Promise<void> {
+    return this.queued(async () => {
       const session = this.session;
       if (!session) {
         return;
@@ -229,13 +250,15 @@ export class Reviews implements vscode.TreeDataProvider<ReviewNode>, vscode.Text
 
   private show(): void {
     const session = this.session;
-    const shown = JSON.stringify(session ?? null);
+    const unsent = session ? this.comments.of(session.agentId) : 0;
+    const shown = JSON.stringify([session, unsent]);
     // A row that is drawn anew under the pointer loses its click.
     if (shown !== this.shown) {
       this.shown = shown;
-      this.tree.message = session ? headline(session) : "";
+      this.tree.message = session ? headline(session, unsent) : "";
       this.tree.description = session?.title ?? "";
       void vscode.commands.executeCommand("setContext", "agentLs.canUndo", (session?.undo.length ?? 0) > 0);
+      void vscode.commands.executeCommand("setContext", "agentLs.canSend", unsent > 0);
       this.redraw.fire();
     }
     for (const document of vscode.workspace.textDocuments.filter(({ uri }) => uri.scheme === SCHEME)) {
@@ -344,13 +367,14 @@ function isBlocked(file: FileChange, hunk: Hunk): boolean {
   return file.conflict?.hunks.includes(hunk.id) ?? false;
 }
 
-function headline({ review, notice }: Session): string {
+function headline({ review, notice }: Session, unsent: number): string {
   const { files, insertions, deletions } = review.stats;
   if (review.files.length === 0) {
     return "This agent changed nothing.";
   }
   const open = review.files.flatMap((file) => file.hunks).filter(isOpen).length;
-  const facts = `${plural(files, "file")}, +${insertions} −${deletions}, ${open} open`;
+  const waiting = unsent > 0 ? `, ${plural(unsent, "comment")} not sent` : "";
+  const facts = `${plural(files, "file")}, +${insertions} −${deletions}, ${open} open${waiting}`;
   return notice ? `${facts}. ${notice}` : facts;
 }
 
@@ -386,7 +410,7 @@ function hunkItem(file: FileChange, hunk: Hunk): vscode.TreeItem {
 
 function noteItem({ file, text, conflict }: Extract<ReviewNode, { kind: "note" }>): vscode.TreeItem {
   const item = new vscode.TreeItem(visible(text));
-  item.id = `note:${file.path}:${conflict}:${text}`;
+  item.id = `${conflict ? "conflict" : "note"}:${file.path}:${text}`;
   item.contextValue = "note";
   item.iconPath = new vscode.ThemeIcon(conflict ? "warning" : "info");
   item.tooltip = text;

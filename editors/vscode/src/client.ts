@@ -299,7 +299,7 @@ function command(): [string, ...string[]] {
 
 function spawnFault(program: string, error: NodeJS.ErrnoException): string {
   if (error.code === "ENOENT") {
-    return `"${program}" was not found. Install it (pip install agent-language-server), or set "agentLs.command" to where it is.`;
+    return `"${program}" was not found on the PATH of VS Code. Install it, or set "agentLs.command" to where it is.`;
   }
   return `"${program}" cannot be run (${error.code ?? error.message}). Set "agentLs.command" to the server's program.`;
 }

@@ -33,7 +33,7 @@ local function check_server()
   local cmd = config.values.cmd
   if vim.fn.executable(cmd[1]) ~= 1 then
     health.error(("%q was not found"):format(cmd[1]), {
-      "pip install agent-language-server",
+      "install it as its README says, and put it on PATH",
       "or set cmd: require('agent_ls').setup({ cmd = { '/path/to/agent-ls', 'serve' } })",
     })
     return

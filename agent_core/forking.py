@@ -67,7 +67,7 @@ def build_fork(engine: Engine, parent: Agent, request: SpawnRequest, isolation: 
         raise NotAllowed("a fork starts no further fork; do the task yourself, or name an agent type")
     refuse_unlisted(parent, FORK)
     refuse_denied(parent.project, FORK)
-    return register(
+    fork = register(
         engine,
         request,
         project=parent.project,
@@ -82,6 +82,8 @@ def build_fork(engine: Engine, parent: Agent, request: SpawnRequest, isolation: 
         fork=True,
         parent=parent,
     )
+    fork.read_files = parent.read_files.copy()
+    return fork
 
 
 async def prepare_fork(engine: Engine, parent: Agent, request: SpawnRequest) -> Agent:

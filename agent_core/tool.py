@@ -58,6 +58,10 @@ class ReadFiles:
     def digest(self, path: Path) -> str | None:
         return self._seen.get(path)
 
+    def copy(self) -> ReadFiles:
+        """For a fork, whose conversation shows the same files."""
+        return ReadFiles(dict(self._seen))
+
 
 @frozen
 class Place:

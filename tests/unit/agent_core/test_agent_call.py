@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_core.events import AgentInfo, FilesChanged, MessageAdded, Started, ToolCalled
+from agent_core.events import AgentInfo, Ended, FilesChanged, MessageAdded, Started, ToolCalled
 from agent_core.permissions.types import PermissionMode
 from agent_core.task import TaskStatus
 from agent_core.tool import ToolContext
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.anyio
 
 FREE: dict[str, Any] = {"permission_mode": PermissionMode.BYPASS}
 OWN = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]
+TALK = {"ListAgents", "SendMessage", "TaskOutput", "TaskStop"}
 DONE = say("child is done")
 
 
@@ -49,7 +50,8 @@ async def children(shop: Shop, root: AgentInfo) -> list[AgentInfo]:
 
 
 def tool_names(shop: Shop, name: str, number: int = 0) -> list[str]:
-    return [tool["name"] for tool in shop.asked(number, name)["tools"]]
+    """But for those with which agents talk to each other."""
+    return [tool["name"] for tool in shop.asked(number, name)["tools"] if tool["name"] not in TALK]
 
 
 def agent_tool(shop: Shop) -> dict[str, Any]:
@@ -227,6 +229,37 @@ async def test_what_one_has_read_the_other_has_not(shop: Shop) -> None:
 
 
 @pytest.mark.spec("CTX-1")
+async def test_a_fork_has_a_copy_of_what_its_parent_has_read(tmp_path: Path) -> None:
+    """Its conversation shows those files; what it reads itself is its own."""
+    async with open_shop(tmp_path, settings={"permissions": {"allow": ["Edit"]}}, trusted=True) as shop:
+        for name in ("mine.txt", "its.txt"):
+            (shop.folder / name).write_text("one\n")
+        change = {"old_string": "one", "new_string": "two"}
+        fork = ToolUse("Agent", {"description": "d", "prompt": "go", "fork": True, "run_in_background": False})
+        shop.script(
+            conversation(
+                say(use("Edit", file_path="mine.txt", **change)),
+                say(use("Read", file_path="its.txt")),
+                say("forked"),
+                name="fork",
+                user="<fork-boilerplate>",
+                offset=2,
+            ),
+            conversation(
+                say(use("Read", file_path="mine.txt")),
+                say(fork),
+                say(use("Edit", file_path="its.txt", **change)),
+                say("went on"),
+                name="root",
+            ),
+        )
+        root = await shop.run()
+        assert root.result == "went on"
+        assert ([failed for _, failed, _ in shop.results(1, "fork")], shop.results(3, "root")[0][1]) == ([False], True)
+        assert ((shop.folder / "mine.txt").read_text(), (shop.folder / "its.txt").read_text()) == ("two\n", "one\n")
+
+
+@pytest.mark.spec("CTX-1")
 async def test_a_child_has_its_own_id_messages_and_log(shop: Shop) -> None:
     write = say(use("Write", file_path="new.txt", content="x"))
     root = await launched(shop, job(), job(), child_turns=(write, DONE), **FREE)
@@ -265,9 +298,9 @@ async def test_what_belongs_to_the_users_conversation_is_taken_from_a_child_only
     async def nothing(label: str, context: ToolContext) -> str:
         return label
 
-    tools(*(Probe(name, nothing) for name in ("TaskOutput", "Workflow", "ExitPlanMode", "Other")))
+    tools(*(Probe(name, nothing) for name in ("ScheduleWakeup", "Workflow", "ExitPlanMode", "Other")))
     await launched(shop, job())
-    assert set(tool_names(shop, "root")) == {"Agent", *OWN, "TaskOutput", "Workflow", "ExitPlanMode", "Other"}
+    assert set(tool_names(shop, "root")) == {"Agent", *OWN, "ScheduleWakeup", "Workflow", "ExitPlanMode", "Other"}
     assert tool_names(shop, "child") == sorted([*OWN, "Other"])
     await launched(shop, job(mode="plan"))
     assert tool_names(shop, "child") == sorted([*OWN, "Other", "ExitPlanMode"])
@@ -302,7 +335,7 @@ async def test_the_agent_tool_is_there_above_the_limit_only(tmp_path: Path, dept
             assert "Agent" not in tool_names(shop, "inner")
         else:
             [(_, failed, said)] = shop.results(1, "child")
-            assert (failed, said) == (True, f"There is no tool Agent. Yours are: {', '.join(OWN)}.")
+            assert (failed, said.startswith("There is no tool Agent. Yours are: Bash, ")) == (True, True)
         assert root.result == "went on"
 
 
@@ -386,6 +419,46 @@ async def test_a_child_that_is_waited_for_ends_with_its_parent_and_never_the_oth
         with anyio.fail_after(10):
             ends = [(await shop.ended(each)).status for each in (root, info)]
         assert ends == [TaskStatus.STOPPED if end_parent else TaskStatus.COMPLETED, TaskStatus.STOPPED]
+
+
+@pytest.mark.spec("CTX-2", "CTX-1")
+@pytest.mark.parametrize("stops", ["parent", "child"])
+async def test_a_child_in_the_background_shares_no_end_with_its_parent(shop: Shop, stops: str) -> None:
+    """Its answer comes while the parent is at work, so neither ends before the test says so."""
+    slow = say("word " * 400, chunk=5, per_delta_ms=20)
+    turn = say("child is done", gate="g") if stops == "parent" else slow
+    then = slow if stops == "parent" else say("went on")
+    shop.script(child(turn), conversation(say(job(run_in_background=True)), then, name="root", repeat_last=True))
+    root = await shop.spawn()
+    await shop.model.wait_for(2, conversation="root")
+    await shop.model.wait_for(1, conversation="child")
+    [info] = await children(shop, root)
+    assert (info.background, info.status) == (True, TaskStatus.RUNNING)
+    if stops == "parent":
+        assert (await shop.stopped(root)).status is TaskStatus.STOPPED
+        assert (await shop.runtime.info(info.id)).status is TaskStatus.RUNNING
+        shop.model.gate("g").set()
+        assert (await shop.ended(info)).result == "child is done"
+    else:
+        assert (await shop.ended(root)).status is TaskStatus.COMPLETED
+        assert (await shop.stopped(info)).status is TaskStatus.STOPPED
+        assert {body.info.status for body in shop.of(root, Ended)} == {TaskStatus.COMPLETED}
+
+
+@pytest.mark.spec("TL-2")
+async def test_in_the_background_a_child_has_what_the_list_names_and_tools_of_servers(
+    shop: Shop, tools: AddTools
+) -> None:
+    async def nothing(label: str, context: ToolContext) -> str:
+        return label
+
+    tools(*(Probe(name, nothing) for name in ("Other", "mcp__server__look", "WebFetch", "Workflow")))
+    shop.script(child(), conversation(say(job(run_in_background=True)), say("went on"), name="root", repeat_last=True))
+    root = await shop.run()
+    await shop.model.wait_for(1, conversation="child")
+    assert tool_names(shop, "child") == sorted([*OWN, "WebFetch", "mcp__server__look"])
+    [info] = await children(shop, root)
+    await shop.ended(info)
 
 
 @pytest.mark.spec("CTX-5")

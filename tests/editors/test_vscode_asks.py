@@ -17,7 +17,7 @@ from tests.git_helpers import Repo
 
 __all__ = ["clean_git", "code", "code_and_model", "model", "repo", "shared_repo", "vsix", "win"]
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 FOLDER = "In this folder"
 
 

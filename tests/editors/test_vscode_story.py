@@ -15,7 +15,7 @@ from tests.git_helpers import Repo
 
 __all__ = ["clean_git", "code", "code_and_model", "model", "repo", "vsix", "window"]
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 def edit(path: str, old: str, new: str):

@@ -67,6 +67,9 @@ class Agent:
     final: AgentInfo | None = None
     tool_use_id: str | None = None
     stop_asked: bool = False
+    stopped_by_model: bool = False
+    addressed: dict[str, AgentId] = field(factory=dict)
+    """Which agent each name has reached from here first."""
     open_asks: int = 0
     forgotten: bool = False
     """Between runs: the conversation is in the transcript, not here."""
@@ -115,7 +118,7 @@ class Agent:
         """Before the run is started, so that whoever waits from now on waits for this one."""
         self.background = background
         self.idle, self.finished, self.released = anyio.Event(), anyio.Event(), anyio.Event()
-        self.final = None
+        self.final, self.stopped_by_model = None, False
 
     def to_background(self) -> None:
         """Whoever waits for it waits no longer; the run itself is untouched (RUN-4)."""
@@ -178,9 +181,10 @@ class Agent:
         if self.open_asks == 0:
             self.move(TaskStatus.RUNNING)
 
-    def stop(self) -> None:
-        """End the run under way; harmless when there is none."""
+    def stop(self, *, by_model: bool = False) -> None:
+        """End the run under way; harmless when there is none. `by_model`: by TaskStop, not by a person."""
         self.stop_asked = True
+        self.stopped_by_model = by_model
         if self.scope is not None:
             self.scope.cancel()
 

@@ -33,5 +33,9 @@ class Engine:
     """A person is there, who can be asked and told."""
     begin: Callable[[Agent, str], None]
     """Register an agent with the runtime and start its run with this task."""
+    agents: Mapping[str, Agent]
+    """All of this process, by id."""
+    resume: Callable[[Agent, str, bool], None]
+    """A further run of an idle agent with this message, in the background or not."""
     ended: Callable[[Agent], None]
     """A run has ended: a parent that did not wait for it is told."""

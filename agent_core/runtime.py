@@ -306,7 +306,7 @@ class Runtime:
         for watcher in self._watchers:
             watcher(agent.log)
 
-    def _start(self, agent: Agent, text: str | None, *, background: bool) -> None:
+    def _start(self, agent: Agent, text: str | None, background: bool) -> None:
         """`text` None: what is in the inbox is its task."""
         assert self._group is not None
         agent.begin_run(background)
@@ -314,9 +314,10 @@ class Runtime:
 
     def _ended(self, agent: Agent) -> None:
         """RUN-6, RUN-8: the parent of a background agent is told at its next turn, and woken when it is idle. What the
-        user stopped is no reason to wake anybody, and who was stopped or failed is left alone."""
+        user stopped is no reason to wake anybody, and who was stopped or failed is left alone. Who stops an agent by
+        TaskStop has its answer already."""
         parent, info = agent.parent, agent.log.state.info
-        if parent is None or not info.background:
+        if parent is None or not info.background or agent.stopped_by_model:
             return
         text = notification(info, agent.tool_use_id, result_limit(self.env))
         told = Notified(info.id, info.status, summary(info))
@@ -415,6 +416,8 @@ async def open_runtime(
                 stagger=Stagger(clock),
                 interactive=runtime.interactive,
                 begin=runtime.begin,
+                agents=runtime._agents,
+                resume=runtime._start,
                 ended=runtime._ended,
             )
             try:

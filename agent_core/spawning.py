@@ -34,6 +34,7 @@ from agent_core.tool import Place, Tool
 from agent_core.tool_pool import assemble, for_child, render_tools
 from agent_core.tools.agent import Agent as AgentTool
 from agent_core.tools.builtin import builtin_tools
+from agent_core.tools.talking import talking_tools
 
 FORK = "fork"
 """The agent type of forks, and the name by which rules deny them."""
@@ -211,7 +212,8 @@ def _tools(project: ProjectState, depth: int, env: Mapping[str, str]) -> tuple[T
         if rule.tool == "Agent" and rule.behavior == "deny" and rule.specifier
     }
     agents = [each for each in configuration.definitions.active if each.name not in denied]
-    return (AgentTool(describe(agents), _absent(project, env)), *builtin_tools())
+    talking = talking_tools(background=not background_disabled(env))
+    return (AgentTool(describe(agents), _absent(project, env)), *builtin_tools(), *talking)
 
 
 def _absent(project: ProjectState, env: Mapping[str, str]) -> frozenset[str]:

@@ -83,6 +83,20 @@ class Launcher(Protocol):
         ...
 
 
+class Messenger(Protocol):
+    """How an agent talks to others of its conversation. Bad addresses are ToolErrors that say what there is."""
+
+    async def send(self, to: str, message: str) -> ToolResult: ...
+
+    async def output(self, to: str, wait_seconds: float) -> ToolResult:
+        """The answer of an agent that has ended, within that time, else how far it is."""
+        ...
+
+    async def stop(self, to: str) -> ToolResult: ...
+
+    async def list(self) -> ToolResult: ...
+
+
 @frozen
 class ToolContext:
     """`report` shows output of a running call to people (never to the model); it may be called often. `denied` says
@@ -96,6 +110,7 @@ class ToolContext:
     read_files: ReadFiles
     report: Callable[[str], None] = lambda text: None
     launcher: Launcher | None = None
+    messenger: Messenger | None = None
     denied: Callable[[Path], bool] = lambda path: False
 
 

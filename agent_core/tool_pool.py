@@ -11,7 +11,7 @@ from agent_core.permissions.types import PermissionRule
 from agent_core.tool import Tool
 
 NOT_FOR_CHILDREN = frozenset(
-    {"EndConversation", "EnterPlanMode", "ScheduleWakeup", "TaskOutput", "WaitForMcpServers", "Workflow"}
+    {"EndConversation", "EnterPlanMode", "ListAgents", "ScheduleWakeup", "TaskOutput", "WaitForMcpServers", "Workflow"}
 )
 """What belongs to the conversation with the user. ExitPlanMode does too, but for an agent in plan mode."""
 

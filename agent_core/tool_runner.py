@@ -20,6 +20,7 @@ from agent_core.errors import ToolError
 from agent_core.events import FilesChanged, ToolCalled, ToolEnded, ToolOutput
 from agent_core.launching import AgentLauncher
 from agent_core.messages import TextBlock, ToolResultBlock, ToolUseBlock
+from agent_core.messenger import AgentMessenger
 from agent_core.permissions.gate import Permitted, hidden_files, permit
 from agent_core.permissions.types import ToolKind
 from agent_core.tool import Tool, ToolContext, ToolResult
@@ -113,6 +114,7 @@ class ToolBatch:
             read_files=agent.read_files,
             report=lambda text: agent.record(ToolOutput(call.id, text)),
             launcher=AgentLauncher(agent, engine, call.id),
+            messenger=AgentMessenger(agent, engine, call.id),
             denied=hidden_files(agent),
         )
 

@@ -33,7 +33,8 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("review_targets", "decisions"), 2),
     # 3 engine
     **dict.fromkeys(("slots", "stagger", "project", "engine", "agent", "spawning", "launching", "query_loop"), 3),
-    **dict.fromkeys(("permissions.broker", "permissions.gate", "reviews", "subagents", "forking", "tool_runner"), 3),
+    **dict.fromkeys(("permissions.broker", "permissions.gate", "reviews", "subagents", "forking"), 3),
+    **dict.fromkeys(("messenger", "tool_runner"), 3),
     # 4 façade
     "runtime": 4,
 }

@@ -152,7 +152,8 @@ async def test_the_agent_tool_is_taken_at_the_depth_limit(desk: Desk) -> None:
     await desk.run(turns("ok", user="child x"), turns([job("x")], "done"))
     names = [[tool["name"] for tool in entry.json["tools"]] for entry in desk.model.requests()]
     own = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]
-    assert names == [["Agent", *own], own, ["Agent", *own]]
+    whole = sorted(["Agent", *own, "ListAgents", "SendMessage", "TaskOutput", "TaskStop"])
+    assert names == [whole, own, whole]
 
 
 async def test_deeper_when_the_setting_allows_it(desk: Desk) -> None:

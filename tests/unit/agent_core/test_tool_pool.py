@@ -130,4 +130,5 @@ def test_the_whole_head_of_the_prompt_is_the_same_in_every_process(tmp_path: Pat
         seen.append(done.stdout)
     assert seen[0] == seen[1]
     names = [[tool["name"] for tool in tools] for tools, _ in json.loads(seen[0])]
-    assert names == [["Agent", *ALL], ["Glob", "Grep", "Read"], ["Agent", "Read", "Write"], ["Agent", "Read", "Write"]]
+    whole = sorted(["Agent", *ALL, "ListAgents", "SendMessage", "TaskOutput", "TaskStop"])
+    assert names == [whole, ["Glob", "Grep", "Read"], ["Agent", "Read", "Write"], ["Agent", "Read", "Write"]]

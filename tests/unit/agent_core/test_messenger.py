@@ -1,0 +1,241 @@
+"""Agents that talk to one another: by id and name, while they work and after their end; waiting, stopping, listing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agent_core.events import AgentInfo, MessageAdded
+from agent_core.task import TaskStatus
+from lsp_server.demo.script import say, use
+from tests.unit.agent_core.test_background import child, child_of, job, opened, root, runs
+from tests.unit.agent_core.workshop import Shop
+
+pytestmark = pytest.mark.anyio
+ID = "{{any~agentId: (\\w+)}}"
+"""The id of the agent that was launched first, as the model reads it."""
+
+
+def send(to: str, message: str) -> Any:
+    return use("SendMessage", to=to, message=message)
+
+
+@pytest.mark.spec("MSG-1", "IN-7")
+@pytest.mark.parametrize("to", [ID, "helper"])
+async def test_a_running_agent_reads_it_at_its_next_turn(shop: Shop, to: str) -> None:
+    (shop.folder / "a.txt").write_text("hello\n")
+    shop.script(
+        child("x", say(use("Read", file_path="a.txt"), gate="late"), say("the end")),
+        root(say(job("x", run_in_background=True, name="helper")), say(send(to, "look at b")), say("ok"), say("ok")),
+    )
+    info = await shop.run()
+    made = await child_of(shop, info)
+    assert shop.results(2, "root")[0][2] == f"Delivered: {made.id} reads it at its next turn."
+    shop.model.gate("late").set()
+    await shop.ended(made)
+    result, message = shop.told(1, "x")
+    assert result == "     1\thello"
+    assert message == f"Message from general-purpose ({info.id}):\nlook at b"
+    await shop.ended(info)
+
+
+@pytest.mark.spec("MSG-1", "RUN-5")
+async def test_a_finished_agent_goes_on_in_the_background_with_all_that_it_knew(shop: Shop) -> None:
+    shop.script(
+        child("x", say("first answer"), say("second answer")),
+        root(say(job("x")), say(send(ID, "and then?")), say("It thinks."), say("Now I know.")),
+    )
+    info = await shop.run()
+    made = await child_of(shop, info)
+    info = await runs(shop, info, 2)
+    assert info.result == "Now I know."
+    assert "Launched in the background" in shop.results(2, "root")[0][2]
+    assert "<result>second answer</result>" in shop.told(3, "root")[0]
+    messages = shop.asked(1, "x")["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+    assert shop.told(1, "x")[-1] == "and then?"
+    assert (await shop.runtime.info(made.id)).id == made.id
+
+
+@pytest.mark.spec("MSG-1", "RUN-3")
+async def test_without_background_its_answer_is_waited_for(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}) as shop:
+        shop.script(
+            child("x", say("first answer"), say("second answer")),
+            root(say(job("x")), say(send(ID, "and then?")), say("done")),
+        )
+        await shop.run()
+        assert shop.results(2, "root")[0][2].startswith("second answer")
+        names = [tool["name"] for tool in shop.asked(0, "root")["tools"]]
+        assert "SendMessage" in names and "TaskOutput" not in names and "TaskStop" not in names
+
+
+@pytest.mark.spec("MSG-1")
+async def test_a_name_that_has_moved_on_is_refused_with_both_ids(shop: Shop) -> None:
+    shop.script(
+        child("one", say("1"), say("1 again")),
+        child("two", say("2")),
+        root(
+            say(job("one", name="helper")),
+            say(send("helper", "again")),
+            say(job("two", name="helper")),
+            say(send("helper", "hello?")),
+            *(say("over"),) * 2,
+        ),
+    )
+    info = await shop.run()
+    one, two = [await child_of(shop, info, f"job {name}") for name in ("one", "two")]
+    ((_, failed, text),) = [each for each in shop.results(4, "root") if "moved on" in each[2]]
+    assert failed and f"you talked to {one.id}, and a newer agent, {two.id}, has it now" in text
+
+
+@pytest.mark.spec("MSG-1", "IN-13")
+async def test_unknown_addresses_and_oneself_are_errors_that_help(shop: Shop) -> None:
+    shop.script(
+        child("x", say("done")),
+        root(say(job("x", name="helper")), say(send("nobody", "hi"), send("main", "hi")), say("over")),
+    )
+    await shop.run()
+    nobody, me = shop.results(2, "root")
+    assert nobody[1] and nobody[2] == "There is no agent 'nobody' here. There are: helper."
+    assert me[1] and me[2] == "That is you. Do it yourself."
+
+
+@pytest.mark.spec("MSG-1")
+async def test_whom_the_user_has_stopped_the_model_does_not_start_again(shop: Shop) -> None:
+    shop.script(
+        child("x", say("slow", gate="never")),
+        root(say(job("x", run_in_background=True)), say("It works."), say(send(ID, "go on!")), say("I see.")),
+    )
+    info = await shop.run()
+    made = await child_of(shop, info)
+    await shop.stopped(made)
+    info = await shop.send(info, "well?")
+    ((_, failed, text),) = shop.results(3, "root")
+    assert failed and text.startswith("The user stopped this agent.")
+    assert (await shop.runtime.info(made.id)).status is TaskStatus.STOPPED
+
+
+@pytest.mark.spec("SEL-5", "MSG-1")
+async def test_b11_a_denied_agent_is_not_resumed_either(shop: Shop) -> None:
+    shop.script(
+        child("x", say("done")),
+        root(say(job("x")), say(send(ID, "go on"), gate="late"), say("I see.")),
+    )
+    info = await shop.spawn()
+    await shop.ended(await child_of(shop, info))
+    settings = shop.folder / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('{"permissions": {"deny": ["Agent(general-purpose)"]}}')
+    await shop.runtime.project(shop.folder)
+    shop.model.gate("late").set()
+    await shop.ended(info)
+    ((_, failed, text),) = shop.results(2, "root")
+    assert failed and "Agent(general-purpose)" in text and "settings.json" in text
+
+
+@pytest.mark.spec("MSG-2", "RUN-6")
+async def test_task_output_waits_for_the_end(shop: Shop) -> None:
+    shop.script(
+        child("x", say("found it", first_byte_ms=100)),
+        root(say(job("x", run_in_background=True)), say(use("TaskOutput", task_id=ID)), say("over"), say("over")),
+    )
+    info = await shop.spawn()
+    await shop.ended(info)
+    ((_, failed, text),) = shop.results(2, "root")
+    assert not failed and text.startswith("found it\nagentId: ")
+
+
+@pytest.mark.spec("MSG-2")
+@pytest.mark.parametrize("more", [{"block": False}, {"timeout": 50}])
+async def test_task_output_tells_how_far_it_is(shop: Shop, more: dict[str, Any]) -> None:
+    (shop.folder / "a.txt").write_text("hello\n")
+    shop.script(
+        child("x", say("I look <usage>", use("Read", file_path="a.txt")), say("the end", gate="never")),
+        root(
+            say(job("x", run_in_background=True)),
+            say(use("TaskOutput", task_id=ID, **more), gate="late"),
+            say("It works."),
+        ),
+    )
+    info = await shop.spawn()
+    made = await child_of(shop, info)
+    await shop.event(made, MessageAdded, lambda body: "hello" in str(body.message.content))
+    shop.model.gate("late").set()
+    await shop.ended(info)
+    ((_, failed, text),) = shop.results(2, "root")
+    assert not failed and f"{made.id} is running: 1 turns, 1 tool uses so far.\nLast tool: Read" in text
+    assert "I look \\<usage>" in text
+    await shop.runtime.stop(info.id, "tree")
+
+
+@pytest.mark.spec("MSG-2")
+async def test_a_wait_holds_no_slot(tmp_path: Path) -> None:
+    async with opened(tmp_path, maxConcurrentAgents=1) as shop:
+        shop.script(
+            child("x", say("found it")),
+            root(say(job("x", run_in_background=True)), say(use("TaskOutput", task_id=ID)), say("over"), say("over")),
+        )
+        await shop.ended(await shop.spawn())
+        assert shop.results(2, "root")[0][2].startswith("found it")
+
+
+@pytest.mark.spec("MSG-2")
+async def test_task_stop_ends_it_and_the_model_may_resume_it(shop: Shop) -> None:
+    (shop.folder / "a.txt").write_text("hello\n")
+    shop.script(
+        child(
+            "x",
+            say("I look", use("Read", file_path="a.txt")),
+            (*say("resumed", when="go on"), *say("the end", gate="never")),
+        ),
+        root(
+            say(job("x", run_in_background=True)),
+            say(use("TaskStop", task_id=ID), gate="late"),
+            say(use("TaskStop", task_id=ID)),
+            say(send(ID, "go on")),
+            *(say("over"),) * 2,
+        ),
+    )
+    info = await shop.spawn()
+    made = await child_of(shop, info)
+    await shop.model.wait_for(2, conversation="x")
+    shop.model.gate("late").set()
+    await shop.ended(info)
+    assert shop.results(2, "root")[0][2] == f"Stopped {made.id}. What it had said last:\nI look"
+    assert re.match(rf"{made.id} does not work: Agent \"job x\" was stopped", shop.results(3, "root")[0][2])
+    assert "Launched in the background" in shop.results(4, "root")[0][2]
+    assert (await ended(shop, made)).result == "resumed"
+    notified = [text for number in range(len(shop.model.requests("root"))) for text in shop.told(number, "root")]
+    assert not any("<status>stopped</status>" in text for text in notified), "it had its answer"
+
+
+async def ended(shop: Shop, info: AgentInfo) -> AgentInfo:
+    with anyio.fail_after(10):
+        while True:
+            found = await shop.ended(info)
+            if found.status is TaskStatus.COMPLETED:
+                return found
+            await anyio.sleep(0.01)
+
+
+@pytest.mark.spec("MSG-2")
+async def test_the_conversation_itself_cannot_be_stopped_by_a_tool(shop: Shop) -> None:
+    shop.script(root(say(use("TaskStop", task_id="main")), say("over")))
+    await shop.run()
+    assert shop.results(1, "root")[0][2].startswith("You can stop agents that were launched")
+
+
+async def test_agents_are_listed_with_how_they_stand(shop: Shop) -> None:
+    shop.script(
+        child("x", say("done")),
+        root(say(use("ListAgents")), say(job("x", name="helper")), say(use("ListAgents")), say("over")),
+    )
+    info = await shop.run()
+    made = await child_of(shop, info)
+    assert shop.results(1, "root")[0][2] == "No agent was launched yet."
+    assert shop.results(3, "root")[0][2] == f"- {made.id} helper (general-purpose): job x: completed"

@@ -32,4 +32,6 @@ def _parts(uri: str) -> tuple[str, str, str]:
         raise InvalidParams(
             "uri", f"{uri!r} is none of {', '.join(f'{scheme}:/<agentId>/…' for scheme in wire.SCHEMES)}"
         )
+    if "\0" in path or any(name in ("", ".", "..") for name in path.split("/") if path):
+        raise InvalidParams("uri", f"{uri!r} does not name a file inside the repository")
     return parts.scheme, agent_id, path

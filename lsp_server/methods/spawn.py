@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from lsp_server import protocol as wire
 from lsp_server.documents import uri_to_path
 from lsp_server.session import EditorSession
 
+_NAME = re.compile(r"\w[\w .-]{0,63}")
+"""An address for messages, and a word in lists: one line, and nothing like a path."""
 _SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 
 
@@ -29,6 +32,8 @@ def request(session: EditorSession, params: wire.SpawnParams) -> SpawnRequest:
         raise InvalidParams("maxTurns", f"must be at least 1, not {params.max_turns}")
     if params.name == "main":
         raise InvalidParams("name", "is taken by the main thread; choose another")
+    if params.name is not None and not _NAME.fullmatch(params.name):
+        raise InvalidParams("name", f"must be letters, digits, `-`, `_`, `.` and blanks, not {params.name!r}")
     if params.team_name:
         raise NotAllowed("teamName: this version of the server does not offer it; leave it out")
     if params.isolation == "remote":

@@ -169,9 +169,40 @@ async def test_an_unknown_agent_is_unknown_to_every_method(desk: Desk):
         assert (await refusal(desk, "agent/transcript", {"agentId": path}))[0] == FAILED
 
 
+@pytest.mark.parametrize("name", ["../x", "a/b", "", " x", "a\nb", "a\x00b", "-x", "x" * 65])
+async def test_a_name_that_could_be_a_path_or_an_option_is_refused(desk: Desk, name: str):
+    code, message, data = await refusal(desk, "agent/spawn", {"prompt": "x", "name": name})
+    assert (code, data, message.startswith("name: ")) == (INVALID, {"field": "name"}, True)
+
+
+@pytest.mark.parametrize("model", ["no pe", "nope\n", "no\x00pe", "-x"])
+async def test_what_can_be_no_model_is_refused_before_there_is_an_agent(desk: Desk, model: str):
+    before = await desk.client.request("agent/list", {})
+    code, message, data = await refusal(desk, "agent/spawn", {"prompt": "x", "model": model})
+    assert (code, data, message.startswith("model: ")) == (INVALID, {"field": "model"}, True)
+    assert await desk.client.request("agent/list", {}) == before
+
+
+@pytest.mark.parametrize("path", ["../app.py", "a/../app.py", "a%00.py", "./app.py", "a//b.py", "%2e%2e/app.py"])
+async def test_a_uri_that_names_no_file_of_the_repository_is_refused_in_our_words(desk: Desk, path: str):
+    desk.says(say(use("Write", file_path="new.txt", content="new\n")), say("done"))
+    agent = (await desk.run(isolation="worktree"))["id"]
+    for scheme in ("agent-base", "agent-worktree"):
+        uri = f"{scheme}:/{agent}/{path}"
+        message = f"uri: {uri!r} does not name a file inside the repository"
+        assert await refusal(desk, "agent/content", {"uri": uri}) == (INVALID, message, {"field": "uri"})
+
+
+@pytest.mark.parametrize("answer", [{}, {"optionId": "allowOnce"}, {"cancelled": True}])
+async def test_a_request_that_is_not_open_is_not_said_to_stay_so(desk: Desk, answer: dict[str, Any]):
+    result = await desk.client.request("agent/answer", {"requestId": "nothing", **answer})
+    reason = "this request is not open any more: it was answered, or its agent has ended"
+    assert result == {"accepted": False, "reason": reason}
+
+
 async def test_what_this_version_does_not_have_is_refused_by_name(desk: Desk):
     before = await desk.client.request("agent/list", {})
-    for field, value in (("fork", True), ("parentId", "x"), ("teamName", "t"), ("isolation", "remote")):
+    for field, value in (("teamName", "t"), ("isolation", "remote")):
         code, message, data = await refusal(desk, "agent/spawn", {"prompt": "x", field: value})
         assert (code, data, message.startswith(f"{field}: ")) == (FAILED, {"code": "notAllowed"}, True)
     assert await desk.client.request("agent/list", {}) == before

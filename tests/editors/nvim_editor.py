@@ -30,6 +30,8 @@ from tests.editors.nvim_screen import Screen
 PLUGIN = Path(__file__).parents[2] / "editors" / "nvim"
 NVIM = Path(sys.executable).parent / "nvim"
 SIZE = (100, 30)
+PATIENCE = 60.0
+"""Seconds that anything may take; the machine may be busy."""
 PICTURES = os.environ.get("AGENT_LS_PICTURES")
 """A folder into which `picture` writes screens, to be looked at."""
 
@@ -181,7 +183,7 @@ class Editor:
     def text(self) -> str:
         return self.screen().text
 
-    def wait_until(self, holds: Callable[[], Any], what: str = "", timeout: float = 15) -> Any:
+    def wait_until(self, holds: Callable[[], Any], what: str = "", timeout: float = PATIENCE) -> Any:
         end = time.monotonic() + timeout
         while not (found := holds()):
             if time.monotonic() > end:
@@ -190,12 +192,12 @@ class Editor:
             time.sleep(0.02)
         return found
 
-    def wait_for(self, *texts: str, timeout: float = 15) -> str:
+    def wait_for(self, *texts: str, timeout: float = PATIENCE) -> str:
         """The screen, once it shows all these texts."""
         self.wait_until(lambda: all(text in self.text for text in texts), f"{texts} on the screen", timeout)
         return self.screen_now.text
 
-    def wait_gone(self, text: str, timeout: float = 15) -> str:
+    def wait_gone(self, text: str, timeout: float = PATIENCE) -> str:
         self.wait_until(lambda: text not in self.text, f"{text} still on the screen", timeout)
         return self.screen_now.text
 

@@ -28,7 +28,7 @@ def isolated(editor: Editor, model: Model, *calls: Any) -> None:
     """An agent whose calls (one after the other) leave changes in a worktree, done and ready for review."""
     model.says(conversation(*[say(call) for call in calls], say("done")))
     launch(editor, "isolation=worktree mode=acceptEdits")
-    editor.wait_until(lambda: newest(editor)["status"] == "completed", "it is done", timeout=20)
+    editor.wait_until(lambda: newest(editor)["status"] == "completed", "it is done")
 
 
 def launch(editor: Editor, options: str) -> None:

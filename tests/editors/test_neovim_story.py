@@ -76,7 +76,7 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(star
     editor.command("Agent approve")
     editor.wait_for("asks: ", "echo root")
     editor.answer("1")
-    editor.wait_for("Agent done: fixer", timeout=30)
+    editor.wait_for("Agent done: fixer")
     editor.picture("story-done")
     editor.keys("q")
 

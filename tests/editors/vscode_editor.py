@@ -156,7 +156,10 @@ class Code:
         """Those of the person and of the machine: the server's command is one of the latter."""
         for path in (self.place / "user" / "User", self.place / "user" / "Machine"):
             path.mkdir(parents=True, exist_ok=True)
-            path.joinpath("settings.json").write_text(json.dumps({**_SETTINGS, **(changed or {})}), encoding="utf-8")
+            # At once: VS Code must not read half of it.
+            whole = path / "settings.new"
+            whole.write_text(json.dumps({**_SETTINGS, **(changed or {})}), encoding="utf-8")
+            whole.replace(path / "settings.json")
 
     def _command(self) -> list[str]:
         folders = {"user-data-dir": "user", "server-data-dir": "server", "extensions-dir": "extensions"}

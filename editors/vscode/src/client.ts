@@ -90,6 +90,8 @@ export class Connection implements vscode.Disposable {
   }
 
   async restart(): Promise<void> {
+    // A start that is under way has the old settings.
+    await this.starting?.catch(() => undefined);
     await this.stop();
     this.crashes = [];
     await this.start();

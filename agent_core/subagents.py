@@ -7,6 +7,7 @@ background agent is told by a notification, once for each run.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 
 import anyio
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 NOTHING_SAID = "(Subagent completed but returned no output.)"
 CLEANUP_SECONDS = 5.0
+LAST_PLACES = 3
 
 
 @frozen
@@ -73,7 +75,7 @@ async def _run_once(agent: Agent, engine: Engine, first: Message | None) -> None
 
 async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
     try:
-        async with engine.slots.hold(lambda place: _queued(agent, place)) as agent.slot:
+        async with engine.slots.hold(_queue(agent)) as agent.slot:
             agent.record(StatusChanged(TaskStatus.RUNNING, agent.background))
             if agent.isolation == "worktree" and agent.worktree is None:
                 await _isolate(agent, engine)
@@ -89,8 +91,18 @@ async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
         return Outcome(TaskStatus.FAILED, error=f"internal error: {type(error).__name__}; see the server's log")
 
 
-def _queued(agent: Agent, place: int) -> None:
-    agent.record(StatusChanged(TaskStatus.PENDING, agent.background, place))
+def _queue(agent: Agent) -> Callable[[int], None]:
+    """Tells the agent's place while it waits: the first, the last three, and between them each halving. Every move
+    would be a record in its transcript."""
+    told: int | None = None
+
+    def moved(place: int) -> None:
+        nonlocal told
+        if told is None or (place <= LAST_PLACES and place != told) or place * 2 <= told:
+            told = place
+            agent.record(StatusChanged(TaskStatus.PENDING, agent.background, place))
+
+    return moved
 
 
 async def _isolate(agent: Agent, engine: Engine) -> None:

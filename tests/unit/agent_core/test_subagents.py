@@ -407,6 +407,19 @@ async def test_agents_above_the_limit_wait_in_line(tmp_path: Path, repo: Repo, f
         assert len(shop.model.requests()) == 2
 
 
+async def test_a_long_queue_is_told_in_few_records(tmp_path: Path) -> None:
+    async with open_shop(tmp_path, settings={"maxConcurrentAgents": 1}) as shop:
+        shop.says(say("ok", gate="go"))
+        agents = [await shop.spawn("go") for _ in range(32)]
+        last = await shop.event(agents[-1], StatusChanged)
+        assert last.queue_position == 31
+        shop.model.gate("go").set()
+        assert [(await shop.ended(agent)).status for agent in agents] == [TaskStatus.COMPLETED] * 32
+        places = [[body.queue_position for body in shop.of(agent, StatusChanged)] for agent in agents]
+        assert places[-1] == [31, 15, 7, 3, 2, 1, None]
+        assert places[:5] == [[None], [1, None], [2, 1, None], [3, 2, 1, None], [4, 3, 2, 1, None]]
+
+
 @pytest.mark.parametrize("end", ["stop", "go"])
 async def test_a_further_run_waits_in_line_too(tmp_path: Path, end: str) -> None:
     async with open_shop(tmp_path, settings={"maxConcurrentAgents": 1}) as shop:

@@ -8,7 +8,8 @@ Layers, each importing only from those before it (tests/test_architecture.py):
               text_file text_form line_diff merge review review_parts
     adapters  model/messages_api (the anthropic SDK), transcript/{writer,index,reading}, permissions/grants, loading/,
               tools/, disk processes clock, repository git_objects worktree* snapshot* applying disk_target
-    engine    slots project engine agent spawning tool_runner query_loop subagents reviews, permissions/{broker,gate}
+    engine    slots project engine agent agent_listing spawning tool_runner query_loop subagents reviews,
+              permissions/{broker,gate}
     façade    runtime
 
 One append-only `EventLog` per agent; its state is a fold (`state.apply`); transcript, progress and replay read the

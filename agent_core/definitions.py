@@ -13,6 +13,9 @@ Source = Literal["managed", "cli", "project", "user", "plugin", "builtin"]
 PRECEDENCE: tuple[Source, ...] = ("managed", "cli", "project", "user", "plugin", "builtin")
 """Highest first."""
 
+FORK = "fork"
+"""The agent type of forks, and the name by which rules deny them."""
+
 Isolation = Literal["none", "worktree"]
 
 

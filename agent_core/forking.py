@@ -12,7 +12,7 @@ from typing import Any, Literal
 from attrs import evolve
 
 from agent_core.agent import Agent, user_message
-from agent_core.definitions import Isolation
+from agent_core.definitions import FORK, Isolation
 from agent_core.engine import Engine
 from agent_core.errors import InvalidParams, NotAllowed
 from agent_core.guidance.builtin_agents import text
@@ -20,7 +20,7 @@ from agent_core.messages import Message, TextBlock, ToolResultBlock
 from agent_core.model.prompt import Json
 from agent_core.permissions.types import PermissionMode
 from agent_core.repository import require_commit
-from agent_core.spawning import FORK, SpawnRequest, refuse_denied, refuse_unlisted, register
+from agent_core.spawning import SpawnRequest, refuse_denied, refuse_unlisted, register
 
 PLACEHOLDER = "Fork started — processing in background"
 TAG = "fork-boilerplate"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from agent_core.agent import Agent, user_message
+from agent_core.agent_listing import tell_agents
 from agent_core.engine import Engine
 from agent_core.ids import new_message_id
 from agent_core.messages import StopReason, ToolUseBlock
@@ -34,6 +35,7 @@ async def run_loop(agent: Agent, engine: Engine) -> StopReason:
 
 
 async def _call_model(agent: Agent, engine: Engine) -> None:
+    await tell_agents(agent)
     settings = agent.project.configuration.settings
     await agent.log.written()
     turn = await engine.stagger.turn(_shared_key(agent), settings.stagger_ms)

@@ -33,6 +33,8 @@ class Settings:
     default_background: bool = False
     auto_background_ms: int = 120_000
     stagger_ms: int = 5_000
+    agent_list_attachment: bool = False
+    parallel_guidance: bool = True
     coordinator: bool = False
     assistant: bool = False
     proactive: bool = False

@@ -13,13 +13,13 @@ from typing import Any
 from attrs import evolve, frozen
 
 from agent_core.agent import Agent
+from agent_core.agent_listing import allowed_agents, with_guidance
 from agent_core.background import background_disabled, forced
-from agent_core.definitions import AgentDefinition, Isolation
+from agent_core.definitions import FORK, AgentDefinition, Isolation
 from agent_core.engine import Engine
 from agent_core.errors import AgentDenied, InvalidParams, LimitReached, NotAllowed, UnknownAgentType
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Started
-from agent_core.guidance.agent_tool import describe
 from agent_core.guidance.builtin_agents import main_definition
 from agent_core.ids import AgentId, new_agent_id
 from agent_core.messages import Usage
@@ -35,9 +35,6 @@ from agent_core.tool_pool import assemble, for_child, render_tools
 from agent_core.tools.agent import Agent as AgentTool
 from agent_core.tools.builtin import builtin_tools
 from agent_core.tools.talking import talking_tools
-
-FORK = "fork"
-"""The agent type of forks, and the name by which rules deny them."""
 
 
 @frozen
@@ -93,7 +90,7 @@ def build(
     tools = _tools(project, depth, engine.env)
     if parent is not None:
         tools = for_child(tools, background=request.background, planning=planning)
-    pool = assemble(definition, tools, settings.rules)
+    pool = with_guidance(assemble(definition, tools, settings.rules), engine, project, definition, depth)
     above = parent.model if parent else exact_id(settings.model, engine.env, planning=planning)
     if model is None:
         model = resolve_model(
@@ -187,33 +184,17 @@ def refuse_too_deep(parent: Agent) -> None:
 
 def refuse_unlisted(parent: Agent, name: str) -> None:
     """`Agent(a, b)` among the tools of the main thread limits what it, and its forks, may launch."""
-    allowed = _allowed_agents(parent.definition) if parent.depth == 0 else None
+    allowed = allowed_agents(parent.definition, parent.depth)
     if allowed is not None and name not in allowed:
         raise AgentDenied(f"{parent.definition.name} may launch {', '.join(allowed) or 'no agents'}, not {name!r}")
 
 
-def _allowed_agents(definition: AgentDefinition) -> tuple[str, ...] | None:
-    """The names in `Agent(a, b)`; None when the list names `Agent` alone or there is no list."""
-    for entry in definition.tools or ():
-        tool, bracket, names = entry.partition("(")
-        if tool.strip() in ("Agent", "Task") and bracket:
-            return tuple(name.strip() for name in names.rstrip(") ").split(",") if name.strip())
-    return None
-
-
 def _tools(project: ProjectState, depth: int, env: Mapping[str, str]) -> tuple[Tool, ...]:
     """TL-4: the Agent tool is there only above the depth limit."""
-    configuration = project.configuration
-    if depth >= configuration.settings.max_depth:
+    if depth >= project.configuration.settings.max_depth:
         return builtin_tools()
-    denied = {
-        rule.specifier
-        for rule in configuration.settings.rules
-        if rule.tool == "Agent" and rule.behavior == "deny" and rule.specifier
-    }
-    agents = [each for each in configuration.definitions.active if each.name not in denied]
     talking = talking_tools(background=not background_disabled(env))
-    return (AgentTool(describe(agents), _absent(project, env)), *builtin_tools(), *talking)
+    return (AgentTool(absent=_absent(project, env)), *builtin_tools(), *talking)
 
 
 def _absent(project: ProjectState, env: Mapping[str, str]) -> frozenset[str]:

@@ -32,7 +32,9 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("loading.agent_files", "loading.settings_files", "loading.configuration"), 2),
     **dict.fromkeys(("review_targets", "decisions"), 2),
     # 3 engine
-    **dict.fromkeys(("slots", "stagger", "project", "engine", "agent", "spawning", "launching", "query_loop"), 3),
+    **dict.fromkeys(
+        ("slots", "stagger", "project", "engine", "agent", "agent_listing", "spawning", "launching", "query_loop"), 3
+    ),
     **dict.fromkeys(("permissions.broker", "permissions.gate", "reviews", "subagents", "forking"), 3),
     **dict.fromkeys(("messenger", "tool_runner"), 3),
     # 4 façade

@@ -95,6 +95,8 @@ def _settings(
         default_background=flag(values, "defaultBackground", False),
         auto_background_ms=whole(values, "autoBackgroundMs", 120_000, 0),
         stagger_ms=whole(values, "staggerMs", 5_000, 0),
+        agent_list_attachment=flag(values, "agentListAttachment", False),
+        parallel_guidance=flag(values, "parallelGuidance", True),
         coordinator=_env_flag(env, "CLAUDE_CODE_COORDINATOR_MODE") or flag(values, "coordinator", False),
         assistant=flag(values, "assistant", False),
         proactive=flag(values, "proactive", False),

@@ -40,9 +40,9 @@ _PROPERTIES: Mapping[str, Any] = {
 
 @frozen
 class Agent:
-    """`description` lists the agents that this one may launch; `absent` are the fields whose feature is off."""
+    """`absent` are the fields whose feature is off."""
 
-    description: str
+    description: str = ""
     absent: frozenset[str] = frozenset()
 
     name = "Agent"

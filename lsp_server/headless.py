@@ -1,13 +1,18 @@
-"""`agent-ls run`: the same without an editor. With nobody to ask, only what rules or the mode allow is done."""
+"""`agent-ls run`: the same without an editor. With nobody to ask, only what rules or the mode allow is done.
+
+It ends when nothing of the conversation works any more: agents in the background are waited for, and what they wake.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
+import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +28,14 @@ from agent_core.messages import StopReason
 from agent_core.permissions.types import PermissionMode
 from agent_core.processes import LocalProcesses
 from agent_core.repository import GitCommand
-from agent_core.runtime import Runtime, SpawnRequest, open_runtime
+from agent_core.runtime import Runtime, SpawnRequest, is_live, open_runtime
 from agent_core.task import TaskStatus
 from lsp_server import convert
 from lsp_server.wire import to_wire
 
 COMPLETED, FAILED, TURN_LIMIT = 0, 1, 2
+CEILING = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
+_CEILING_MS = 600_000
 
 
 @frozen
@@ -134,9 +141,44 @@ async def _outcome(runtime: Runtime, order: Order) -> AgentInfo | AgentError:
     """A refusal is given back: raised inside a task group it would arrive wrapped."""
     try:
         info = await (runtime.spawn(order.request) if order.agent else runtime.run_main(order.request))
-        return await runtime.wait(info.id)
+        return await _last_answer(runtime, info.id, _ceiling(runtime.env))
     except AgentError as error:
         return error
+
+
+async def _last_answer(runtime: Runtime, agent_id: str, seconds: float) -> AgentInfo:
+    """At the end of its last run: agents in the background may wake it with what they found. Waiting for them, while
+    it does nothing itself, takes so many seconds at most."""
+    while True:
+        info = await runtime.wait(agent_id)
+        live = [each.id for each in await runtime.list() if each.root_id == agent_id and is_live(each)]
+        if not live and await runtime.wait(agent_id) == info:
+            return info
+        if not live or agent_id in live:  # it was woken meanwhile
+            continue
+        begun = time.monotonic()
+        with anyio.move_on_after(seconds) as timed:
+            await _first_end(runtime, live)
+        if timed.cancelled_caught:
+            sys.stderr.write(f"agent-ls: stopped what still worked in the background: {len(live)} ({CEILING})\n")
+            return info
+        seconds -= time.monotonic() - begun
+
+
+async def _first_end(runtime: Runtime, agents: Sequence[str]) -> None:
+    async def one(agent_id: str) -> None:
+        await runtime.wait(agent_id)
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        for each in agents:
+            group.start_soon(one, each)
+
+
+def _ceiling(env: Mapping[str, str]) -> float:
+    """Seconds; 0 in the variable means no limit."""
+    text = env.get(CEILING, "")
+    return (int(text) if text.isdecimal() else _CEILING_MS) / 1000 or math.inf
 
 
 def _start(start_soon: Callable[..., Any], log: EventLog) -> None:

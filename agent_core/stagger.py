@@ -13,13 +13,13 @@ from collections.abc import Callable
 import anyio
 from attrs import define, field
 
-from agent_core.model.prompt import Prompt
+from agent_core.model.prompt import Json, Prompt
 from agent_core.ports import Clock
 
 FRESH_SECONDS = 240.0
 """A prefix that was sent that recently is cached still; the service keeps it for 300."""
 WORTH_BYTES = 4096
-"""A shorter new prefix is below what any model caches (1,024 tokens, or half of that)."""
+"""About 1,000 tokens. Of less no model caches tools and system prompt, and a fork saves too little for its wait."""
 
 
 @define(eq=False)
@@ -69,12 +69,20 @@ class Stagger:
 
 def new_prefix(model: str, prompt: Prompt, *, fork: bool) -> str | None:
     """What names the prefix that an agent's first request shares with its siblings beyond what is cached already: for
-    a fork its parent's last turn, else tools and system prompt. None when it is too short to be worth a wait."""
-    if fork and prompt.shared is None:
+    a fork its parent's last turn and what it has of the answer to that, else tools and system prompt. None when it is
+    too short to be worth a wait."""
+    if not fork:
+        parts = [*prompt.tools, *prompt.system]
+    elif prompt.shared is not None:
+        parts = _shared_turn(prompt, *prompt.shared)
+    else:
         return None
-    parts = list(prompt.messages[-2:-1]) if fork else [*prompt.tools, *prompt.system]
     data = json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")
     if len(data) < WORTH_BYTES:
         return None
     head = f"{model}\0{len(prompt.messages) if fork else 'named'}\0".encode()
     return hashlib.sha256(head + data).hexdigest()
+
+
+def _shared_turn(prompt: Prompt, index: int, block: int) -> list[Json]:
+    return [*prompt.messages[index - 1 : index], *prompt.messages[index]["content"][: block + 1]]

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.benchmarks import cache, measures
 from tests.benchmarks import crowd as crowds
-from tests.benchmarks import measures
 from tests.benchmarks.setting import Setting, setting
 
 Row = tuple[str, Sequence[float], float | None, float]
@@ -25,6 +25,7 @@ async def main(runs: int) -> int:
         async with setting(Path(folder)) as place:
             rows, ratios = await _single(place, runs)
             more, more_ratios = await _crowd(place, runs)
+            read = await cache.rows(place)
     units = {MS: "ms", S: "s", MIB: "MiB", KB: "kB"}
     print(f"{'measure':<58}{'median':>9}{'min':>9}{'max':>9}{'target':>9}")
     for name, found, target, unit in [*rows, *more]:
@@ -32,6 +33,9 @@ async def main(runs: int) -> int:
         figures = "".join(f"{value / unit:>9.{2 if unit == S else 1}f}" for value in shown)
         print(f"{name:<58}{figures}{target or '':>9} {units[unit]}")
     print("ratios to the floor:", "; ".join([*ratios, *more_ratios]))
+    print(f"\n{'tokens read from the cache':<64}{'held':>9}{'not held':>9}{'target':>9}")
+    for row in read:
+        print(f"{row.name:<64}{row.held:>9.1f}{row.free:>9.1f}{row.target:>9} {row.unit}")
     return 0
 
 

@@ -12,7 +12,7 @@ from agent_core.definitions import AgentDefinition, Isolation
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Event, EventBody, MessageAdded, Notified, StatusChanged, UsageReported
 from agent_core.ids import AgentId, new_message_id
-from agent_core.messages import Block, Message, ModelReply, TextBlock, Usage
+from agent_core.messages import Block, Message, ModelReply, TextBlock, ToolResultBlock, Usage
 from agent_core.model.aliases import context_limit
 from agent_core.model.prompt import Prompt
 from agent_core.permissions.types import ChainLink, PermissionMode
@@ -66,8 +66,14 @@ class Agent:
     released: anyio.Event = field(factory=anyio.Event)
     final: AgentInfo | None = None
     tool_use_id: str | None = None
+    task: str | None = None
+    """What it was launched for."""
     stop_asked: bool = False
     stopped_by_model: bool = False
+    withdrawn: set[str] = field(factory=set)
+    """Calls of this run that waited for an answer when it ended."""
+    earlier: dict[str, ToolResultBlock] = field(factory=dict)
+    """What became of open calls that an earlier process had begun."""
     addressed: dict[str, AgentId] = field(factory=dict)
     """Which agent each name has reached from here first."""
     open_asks: int = 0
@@ -119,6 +125,7 @@ class Agent:
         self.background = background
         self.idle, self.finished, self.released = anyio.Event(), anyio.Event(), anyio.Event()
         self.final, self.stopped_by_model = None, False
+        self.withdrawn.clear()
 
     def to_background(self) -> None:
         """Whoever waits for it waits no longer; the run itself is untouched (RUN-4)."""
@@ -134,7 +141,7 @@ class Agent:
 
     def add_forked(self, message: Message) -> None:
         """A fork's own first message; what its siblings share of it gets a breakpoint."""
-        self.prompt = self.prompt.fork(message)
+        self.prompt = self.prompt.forked_by(message).append(message)
         self.log.append(MessageAdded(message))
 
     def add_reply(self, reply: ModelReply) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from attrs import define
@@ -35,6 +35,8 @@ class Engine:
     """Register an agent with the runtime and start its run with this task."""
     agents: Mapping[str, Agent]
     """All of this process, by id."""
+    reach: Callable[[str], Awaitable[Agent]]
+    """By id, of an earlier process too. UserErrors say why it cannot be had."""
     resume: Callable[[Agent, str, bool], None]
     """A further run of an idle agent with this message, in the background or not."""
     ended: Callable[[Agent], None]

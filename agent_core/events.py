@@ -67,10 +67,22 @@ class AgentInfo:
 
 
 @frozen
+class ForkBase:
+    """What a fork began with: the messages of that agent up to the event `seq`."""
+
+    agent_id: AgentId
+    seq: int
+
+
+@frozen
 class Started:
-    """Once per agent, ever, at registration."""
+    """Once per agent, ever, at registration. `head` names the stored tools and system prompt (TR-5), `task` is what it
+    was launched for: one that is interrupted in the queue has no message yet."""
 
     info: AgentInfo
+    head: str | None = None
+    base: ForkBase | None = None
+    task: str | None = None
 
 
 @frozen
@@ -123,6 +135,7 @@ class Outcome(StrEnum):
 class PermissionAsked:
     request_id: RequestId
     title: str
+    tool_use_id: str | None = None
 
 
 @frozen

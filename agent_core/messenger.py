@@ -10,7 +10,7 @@ from attrs import define
 from agent_core.agent import Agent, Incoming, user_message
 from agent_core.background import background_disabled, summary
 from agent_core.engine import Engine
-from agent_core.errors import ToolError, UserError
+from agent_core.errors import ToolError, UnknownAgent, UserError
 from agent_core.events import AgentInfo
 from agent_core.ids import MAIN
 from agent_core.launching import answer_of, result_limit, result_of
@@ -34,7 +34,7 @@ class AgentMessenger:
     tool_use_id: str
 
     async def send(self, to: str, message: str) -> ToolResult:
-        agent = self._find(to)
+        agent = await self._find(to)
         if agent is self.sender:
             raise ToolError("That is you. Do it yourself.")
         if not agent.idle.is_set():
@@ -48,7 +48,7 @@ class AgentMessenger:
         return await answer_of(self.sender, self.engine, agent, "")
 
     async def output(self, to: str, wait_seconds: float) -> ToolResult:
-        agent = self._find(to)
+        agent = await self._find(to)
         if not agent.finished.is_set() and not agent.idle.is_set() and wait_seconds:
             await self._wait(agent, wait_seconds)
         final = agent.log.state.info if agent.idle.is_set() else agent.final
@@ -57,7 +57,7 @@ class AgentMessenger:
         return ToolResult.ok(_progress(agent))
 
     async def stop(self, to: str) -> ToolResult:
-        agent = self._find(to)
+        agent = await self._find(to)
         if agent.idle.is_set():
             raise ToolError(f"{to} does not work: {summary(agent.log.state.info)}.")
         if agent is self.sender or agent.parent is None:
@@ -97,14 +97,16 @@ class AgentMessenger:
         root = self.sender.log.state.info.root_id
         return [agent for agent in self.engine.agents.values() if agent.log.state.info.root_id == root]
 
-    def _find(self, to: str) -> Agent:
-        """By id; by name the agent that it reached first. One whose name has moved on is refused (MSG-1)."""
+    async def _find(self, to: str) -> Agent:
+        """By id, of an earlier process too; by name the agent that it reached first (MSG-1)."""
         known = self._conversation()
         if to == MAIN:
             return next(agent for agent in known if agent.parent is None)
         if found := next((agent for agent in known if agent.id == to), None):
             return found
         named = [agent for agent in known if agent.log.state.info.name == to]
+        if not named and (earlier := await self._earlier(to)):
+            return earlier
         if not named:
             names = [agent.log.state.info.name or agent.id for agent in known if agent.parent is not None]
             raise ToolError(f"There is no agent {to!r} here. There are: {', '.join(names) or 'none'}.")
@@ -115,6 +117,15 @@ class AgentMessenger:
                 "Send to the id that you mean."
             )
         return named[-1]
+
+    async def _earlier(self, agent_id: str) -> Agent | None:
+        try:
+            agent = await self.engine.reach(agent_id)
+        except UnknownAgent:
+            return None
+        except UserError as error:
+            raise ToolError(f"{agent_id} cannot be reached: {error}") from error
+        return agent if agent in self._conversation() else None
 
 
 def _progress(agent: Agent) -> str:

@@ -61,12 +61,17 @@ def _shared_key(agent: Agent) -> str | None:
 
 
 async def _run_tools(agent: Agent, engine: Engine, calls: tuple[ToolUseBlock, ...]) -> None:
-    """Every call gets its result in the very next message, also when the run is cancelled in the middle (E8)."""
-    batch = ToolBatch(agent, engine, calls)
+    """Every call gets its result in the very next message, also when the run is cancelled in the middle (E8).
+
+    But when the process ends while a call waits for an answer, the calls stay open: a resume asks again.
+    """
+    earlier, agent.earlier = agent.earlier, {}
+    batch = ToolBatch(agent, engine, tuple(call for call in calls if call.id not in earlier))
     try:
         await batch.run()
     finally:
-        batch.interrupt(STOPPED)
-        done = tuple(batch.results.values())
-        results = interrupted_results(calls, done, STOPPED, new_message_id())
-        agent.add(user_message(*results.content, *comment_blocks(batch.comments)))
+        if agent.stop_asked or not agent.withdrawn:
+            batch.interrupt(STOPPED)
+            done = (*earlier.values(), *batch.results.values())
+            results = interrupted_results(calls, done, STOPPED, new_message_id())
+            agent.add(user_message(*results.content, *comment_blocks(batch.comments)))

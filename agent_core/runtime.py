@@ -22,7 +22,7 @@ from agent_core.clock import SystemClock
 from agent_core.definitions import Definitions, Problem
 from agent_core.disk import write_atomically
 from agent_core.engine import Engine
-from agent_core.errors import AlreadyTerminal, NotAllowed, NotReviewable, OwnedElsewhere, UnknownAgent
+from agent_core.errors import AlreadyTerminal, InvalidParams, NotAllowed, NotReviewable, OwnedElsewhere, UnknownAgent
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Event, Notified
 from agent_core.forking import prepare_fork
@@ -39,6 +39,7 @@ from agent_core.repository import find_repository
 from agent_core.restoring import Restored
 from agent_core.review import Review
 from agent_core.reviews import Reviews, Round, Subject
+from agent_core.reviving import revive
 from agent_core.slots import Slots
 from agent_core.spawning import SpawnRequest, check_cwd, prepare_main, prepare_root, refuse_denied
 from agent_core.stagger import Stagger
@@ -80,6 +81,7 @@ class Runtime:
     _agents: dict[str, Agent] = field(factory=dict)
     _main: dict[Path, Agent] = field(factory=dict)
     _main_lock: anyio.Lock = field(factory=anyio.Lock)
+    _reviving: anyio.Lock = field(factory=anyio.Lock)
     _watchers: list[Callable[[EventLog], None]] = field(factory=list)
     _base_url: str | None = None
     _said: dict[Path, tuple[Mapping[str, Any], bool | None]] = field(factory=dict)
@@ -95,7 +97,7 @@ class Runtime:
             agent = await self._prepare_child(request)
         else:
             agent = await prepare_root(self.engine, project, request)
-        self.begin(agent, f"{request.context}\n\n{request.prompt}" if request.context else request.prompt)
+        self.begin(agent, request.task)
         return agent.log.state.info
 
     async def run_main(self, request: SpawnRequest) -> AgentInfo:
@@ -109,13 +111,27 @@ class Runtime:
 
     async def send(self, to: str, message: str) -> AgentInfo:
         """To a running agent at its next turn; to one that ended as its next run."""
-        agent = await self._known(to)
+        agent = await self._reachable(to)
         if agent.idle.is_set():
             await self._check_again(agent)
         if agent.idle.is_set():
             self._start(agent, message, background=agent.background)
         else:
             agent.tell(message)
+        return agent.log.state.info
+
+    async def resume(self, agent_id: str, message: str | None) -> AgentInfo:
+        """Go on with an agent that was interrupted or has ended, of an earlier process too (agent/resume)."""
+        agent = await self._reachable(agent_id)
+        if message is not None:
+            return await self.send(agent.id, message)
+        if not agent.idle.is_set():
+            raise NotAllowed(f"agent {agent_id} runs already; send it a message with agent/send")
+        if agent.status is TaskStatus.COMPLETED:
+            raise InvalidParams("message", "is missing: the agent has finished; say what it shall do next")
+        await self._check_again(agent)
+        if agent.idle.is_set():
+            self._start(agent, None, background=agent.background)
         return agent.log.state.info
 
     async def stop(self, agent_id: str, scope: StopScope = "agent") -> AgentInfo:
@@ -174,7 +190,8 @@ class Runtime:
             ended = agent.idle.is_set()
             events = await agent.log.events(after)
         else:
-            events = [event for event in await self._recorded(agent_id) if event.seq > after]
+            _, path = await self._transcript_of(agent_id)
+            events = [event for event in (await load(path)).events if event.seq > after]
             ended = True
         page = events if limit is None else events[:limit]
         return Page(tuple(page), page[-1].seq if page else after, ended and len(page) == len(events))
@@ -290,7 +307,7 @@ class Runtime:
 
     async def _prepare_child(self, request: SpawnRequest) -> Agent:
         """A person's own child, or fork, of an agent: nobody waits for it, so that agent is told of its end."""
-        parent = await self._known(request.parent_id or MAIN)
+        parent = await self._reachable(request.parent_id or MAIN)
         request = evolve(request, background=not background_disabled(self.env))
         if not request.fork:
             return await prepare_root(self.engine, parent.project, request, parent)
@@ -341,14 +358,34 @@ class Runtime:
         return await self._main_agent() if to == MAIN else await self._live(to)
 
     async def _live(self, agent_id: str) -> Agent:
-        """By id, or by the name that was given last. OwnedElsewhere when another process runs it."""
-        named = [agent for agent in self._agents.values() if agent.log.state.info.name == agent_id]
-        agent = self._agents.get(agent_id) or (named[-1] if named else None)
-        if agent is not None:
+        """By id, or by the name that was given last. OwnedElsewhere when another process runs it, AlreadyTerminal when
+        it ended with an earlier one."""
+        if agent := self._here(agent_id):
             return agent
         if is_live(await self.info(agent_id)):
             raise OwnedElsewhere(f"agent {agent_id} runs in another process; use the editor that started it")
-        raise UnknownAgent(f"agent {agent_id} has ended in an earlier process; it can be reviewed, not run again")
+        raise AlreadyTerminal(f"agent {agent_id} does not run: it ended with an earlier process")
+
+    def _here(self, agent_id: str) -> Agent | None:
+        named = [agent for agent in self._agents.values() if agent.log.state.info.name == agent_id]
+        return self._agents.get(agent_id) or (named[-1] if named else None)
+
+    async def _reachable(self, to: str) -> Agent:
+        """As `_known`, and agents of earlier processes are brought back. What cannot be brought back says why."""
+        if to == MAIN:
+            return await self._main_agent()
+        async with self._reviving:
+            return await self._revived(to)
+
+    async def _revived(self, agent_id: str) -> Agent:
+        if agent := self._here(agent_id):
+            return agent
+        project, path = await self._transcript_of(agent_id)
+        info = await self.info(agent_id)
+        parent = await self._revived(info.parent_id) if info.parent_id else None
+        agent = await revive(self.engine, project, path, parent)
+        self._register(agent)
+        return agent
 
     async def _main_agent(self) -> Agent:
         folder = self.folders[0]
@@ -378,11 +415,11 @@ class Runtime:
         kept = info.worktree
         return await reopen(self.engine.git, repository, kept.path, kept.branch, kept.base_commit)
 
-    async def _recorded(self, agent_id: str) -> tuple[Event, ...]:
+    async def _transcript_of(self, agent_id: str) -> tuple[ProjectState, Path]:
         for folder in self.folders:
             project = await self.project(folder)
             if path := await anyio.to_thread.run_sync(find_transcript, project.sessions, agent_id):
-                return (await load(path)).events
+                return project, path
         raise UnknownAgent(f"there is no agent {agent_id!r} in this workspace; agent/list names them")
 
     def _limit(self) -> int:
@@ -418,6 +455,7 @@ async def open_runtime(
                 begin=runtime.begin,
                 agents=runtime._agents,
                 resume=runtime._start,
+                reach=runtime._reachable,
                 ended=runtime._ended,
             )
             try:

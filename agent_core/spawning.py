@@ -19,7 +19,7 @@ from agent_core.definitions import FORK, AgentDefinition, Isolation
 from agent_core.engine import Engine
 from agent_core.errors import AgentDenied, InvalidParams, LimitReached, NotAllowed, UnknownAgentType
 from agent_core.event_log import EventLog
-from agent_core.events import AgentInfo, Started
+from agent_core.events import AgentInfo, ForkBase, Started
 from agent_core.guidance.builtin_agents import main_definition
 from agent_core.ids import AgentId, new_agent_id
 from agent_core.messages import Usage
@@ -35,6 +35,7 @@ from agent_core.tool_pool import assemble, for_child, render_tools
 from agent_core.tools.agent import Agent as AgentTool
 from agent_core.tools.builtin import builtin_tools
 from agent_core.tools.talking import talking_tools
+from agent_core.tools.tasks import TASKS
 
 
 @frozen
@@ -54,6 +55,11 @@ class SpawnRequest:
     name: str | None = None
     max_turns: int | None = None
     context: str | None = None
+
+    @property
+    def task(self) -> str:
+        """What the agent is told first."""
+        return f"{self.context}\n\n{self.prompt}" if self.context else self.prompt
 
 
 async def prepare_root(
@@ -87,7 +93,7 @@ def build(
     settings = project.configuration.settings
     depth = parent.depth + 1 if parent else 0
     planning = mode is PermissionMode.PLAN
-    tools = _tools(project, depth, engine.env)
+    tools = tools_for(project, depth, engine.env)
     if parent is not None:
         tools = for_child(tools, background=request.background, planning=planning)
     pool = with_guidance(assemble(definition, tools, settings.rules), engine, project, definition, depth)
@@ -102,7 +108,7 @@ def build(
         project=project,
         definition=definition,
         tools=pool,
-        prompt=Prompt(render_tools(pool), ({"type": "text", "text": definition.prompt or definition.description},)),
+        prompt=new_prompt(definition, pool),
         place=evolve(parent.place, cwd=request.cwd) if parent else Place(request.cwd),
         mode=mode,
         model=model,
@@ -112,15 +118,29 @@ def build(
     )
 
 
+def new_prompt(definition: AgentDefinition, pool: Mapping[str, Tool]) -> Prompt:
+    return Prompt(render_tools(pool), ({"type": "text", "text": definition.prompt or definition.description},))
+
+
 def register(engine: Engine, request: SpawnRequest, **parts: Any) -> Agent:
     """`parts` are fields of Agent. The log's first event is the agent's `Started`."""
     agent_id = new_agent_id()
     files = parts["project"].files_of(agent_id)
     log = EventLog(agent_id, engine.clock, lambda event: engine.writer.put(log, files, event))
-    agent = Agent(log=log, files=files, background=request.background, **parts)
+    agent = Agent(log=log, files=files, background=request.background, task=request.task, **parts)
     agent.idle.set()
-    log.append(Started(_info(agent, agent_id, request)))
+    head = keep_head(engine, agent)
+    base = ForkBase(agent.parent.id, agent.parent.log.seq) if agent.fork and agent.parent else None
+    log.append(Started(_info(agent, agent_id, request), head, base, request.task))
     return agent
+
+
+def keep_head(engine: Engine, agent: Agent) -> str:
+    """Tools and system prompt, stored once for all agents that have the same, so that a resumed agent sends the same
+    bytes (TR-5, FK-3). The name of what is stored."""
+    head, data = agent.prompt.head()
+    engine.writer.store(agent.log, agent.files.head(head), data)
+    return head
 
 
 def build_child(
@@ -189,12 +209,12 @@ def refuse_unlisted(parent: Agent, name: str) -> None:
         raise AgentDenied(f"{parent.definition.name} may launch {', '.join(allowed) or 'no agents'}, not {name!r}")
 
 
-def _tools(project: ProjectState, depth: int, env: Mapping[str, str]) -> tuple[Tool, ...]:
+def tools_for(project: ProjectState, depth: int, env: Mapping[str, str]) -> tuple[Tool, ...]:
     """TL-4: the Agent tool is there only above the depth limit."""
+    own = (*builtin_tools(), *(TASKS if depth == 0 else ()))
     if depth >= project.configuration.settings.max_depth:
-        return builtin_tools()
-    talking = talking_tools(background=not background_disabled(env))
-    return (AgentTool(absent=_absent(project, env)), *builtin_tools(), *talking)
+        return own
+    return (AgentTool(absent=_absent(project, env)), *own, *talking_tools(background=not background_disabled(env)))
 
 
 def _absent(project: ProjectState, env: Mapping[str, str]) -> frozenset[str]:

@@ -13,20 +13,18 @@ from contextlib import suppress
 import anyio
 from attrs import evolve, frozen
 
-from agent_core import worktree as worktrees
-from agent_core.agent import Agent, user_message
+from agent_core.agent import Agent, Incoming, user_message
 from agent_core.engine import Engine
 from agent_core.errors import AgentError, TranscriptFailed
-from agent_core.events import Ended, StatusChanged, WorktreeInfo
+from agent_core.events import Ended, StatusChanged
 from agent_core.forking import first_message
 from agent_core.guidance.environment import environment
 from agent_core.ids import new_message_id
+from agent_core.isolation import isolate, settle
 from agent_core.messages import Message, StopReason, TextBlock, Usage
 from agent_core.query_loop import STOPPED, run_loop
-from agent_core.repository import find_repository
 from agent_core.state import unanswered
 from agent_core.task import TaskStatus
-from agent_core.tool import Place
 from agent_core.transcript.repair import INTERRUPTED, interrupted_results
 
 logger = logging.getLogger(__name__)
@@ -77,12 +75,9 @@ async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
     try:
         async with engine.slots.hold(_queue(agent)) as agent.slot:
             agent.record(StatusChanged(TaskStatus.RUNNING, agent.background))
-            if agent.isolation == "worktree" and agent.worktree is None:
-                await _isolate(agent, engine)
+            await isolate(agent, engine)
             await agent.recall()
-            if first is not None:
-                agent.take_inbox()  # it came before
-                _add_task(agent, engine, first)
+            _add_first(agent, engine, first)
             return Outcome(TaskStatus.COMPLETED, await run_loop(agent, engine))
     except AgentError as error:
         return Outcome(TaskStatus.FAILED, error=str(error))
@@ -105,16 +100,17 @@ def _queue(agent: Agent) -> Callable[[int], None]:
     return moved
 
 
-async def _isolate(agent: Agent, engine: Engine) -> None:
-    repository = await find_repository(engine.git, agent.place.cwd)
-    base = agent.project.configuration.settings.worktree_base
-    made = await worktrees.create(engine.git, repository, agent.id, agent.project.worktrees, base)
-    agent.worktree = made
-    top = repository.toplevel
-    cwd = made.path / agent.place.cwd.resolve().relative_to(top) if top else made.path
-    agent.place = Place(cwd if cwd.is_dir() else made.path, made.path, made.forbidden)
-    info = WorktreeInfo(made.path, made.branch, made.base_commit)
-    agent.record(StatusChanged(TaskStatus.RUNNING, agent.background, worktree=info))
+def _add_first(agent: Agent, engine: Engine, first: Message | None) -> None:
+    """What the run is about. Calls that an earlier process left open are answered before anything else is said."""
+    if unanswered(agent.log.state.messages):
+        if first is not None:
+            agent.inbox.append(Incoming(first))
+        return
+    if first is None and not agent.log.state.messages and agent.task:
+        first = user_message(TextBlock(agent.task))
+    agent.take_inbox()  # it came before
+    if first is not None:
+        _add_task(agent, engine, first)
 
 
 def _add_task(agent: Agent, engine: Engine, task: Message) -> None:
@@ -143,7 +139,8 @@ async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int)
 
     In this order (RUN-6), whatever hangs or fails on the way.
     """
-    if calls := unanswered(agent.log.state.messages):
+    calls = unanswered(agent.log.state.messages)
+    if calls and not (outcome.status is TaskStatus.INTERRUPTED and agent.withdrawn):
         text = INTERRUPTED if outcome.status is TaskStatus.INTERRUPTED else STOPPED
         agent.add(user_message(*interrupted_results(calls, (), text, new_message_id()).content))
     info = agent.log.state.info
@@ -159,7 +156,7 @@ async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int)
     )
     agent.final = final
     agent.finished.set()
-    note = await _settle_worktree(agent, engine)
+    note = await settle(agent, engine)
     result = "\n\n".join(part for part in (final.result, note) if part) or None
     worktree = agent.log.state.info.worktree if agent.worktree else None
     agent.record(Ended(evolve(final, background=agent.background, worktree=worktree, result=result)))
@@ -168,25 +165,6 @@ async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int)
     with anyio.move_on_after(CLEANUP_SECONDS, shield=True), suppress(TranscriptFailed):
         await agent.log.written()
     engine.writer.release(agent.log, agent.files)
-
-
-async def _settle_worktree(agent: Agent, engine: Engine) -> str | None:
-    """WT-3: removed when provably unchanged, else kept and told."""
-    if agent.worktree is None:
-        return None
-    kept = f"The worktree {agent.worktree.path} was kept"
-    try:
-        with anyio.fail_after(CLEANUP_SECONDS, shield=True):
-            settled = await worktrees.settle(engine.git, agent.worktree)
-    except TimeoutError:
-        return f"{kept}: git did not answer within {CLEANUP_SECONDS:g} s."
-    except (AgentError, OSError) as error:
-        return f"{kept}: {error}"
-    if settled.kept:
-        return None
-    agent.worktree = None
-    agent.place = Place(agent.log.state.info.cwd)
-    return None
 
 
 def _result(agent: Agent, outcome: Outcome) -> str | None:

@@ -16,6 +16,7 @@ from agent_core.ids import AgentId
 from agent_core.messages import ResultContent, TextBlock
 from agent_core.permissions.types import PermissionFacts, ToolKind
 from agent_core.ports import FileSystem, Processes
+from agent_core.task_items import TaskItem
 
 
 @frozen
@@ -97,6 +98,16 @@ class Messenger(Protocol):
     async def list(self) -> ToolResult: ...
 
 
+class TaskStore(Protocol):
+    """The task list of an agent's conversation. `values` are fields of TaskItem; bad ones are ToolErrors."""
+
+    async def all(self) -> tuple[TaskItem, ...]: ...
+
+    async def create(self, values: Mapping[str, Any]) -> TaskItem: ...
+
+    async def update(self, task_id: str, values: Mapping[str, Any]) -> TaskItem: ...
+
+
 @frozen
 class ToolContext:
     """`report` shows output of a running call to people (never to the model); it may be called often. `denied` says
@@ -111,6 +122,7 @@ class ToolContext:
     report: Callable[[str], None] = lambda text: None
     launcher: Launcher | None = None
     messenger: Messenger | None = None
+    tasks: TaskStore | None = None
     denied: Callable[[Path], bool] = lambda path: False
 
 

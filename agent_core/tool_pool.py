@@ -11,8 +11,11 @@ from agent_core.permissions.types import PermissionRule
 from agent_core.tool import Tool
 
 NOT_FOR_CHILDREN = frozenset(
-    {"EndConversation", "EnterPlanMode", "ListAgents", "ScheduleWakeup", "TaskOutput", "WaitForMcpServers", "Workflow"}
-)
+    {
+        "EndConversation", "EnterPlanMode", "ListAgents", "ScheduleWakeup", "TaskCreate", "TaskGet", "TaskList",
+        "TaskOutput", "TaskUpdate", "WaitForMcpServers", "Workflow",
+    }
+)  # fmt: skip
 """What belongs to the conversation with the user. ExitPlanMode does too, but for an agent in plan mode."""
 
 IN_BACKGROUND = frozenset(

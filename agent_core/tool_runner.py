@@ -23,6 +23,7 @@ from agent_core.messages import TextBlock, ToolResultBlock, ToolUseBlock
 from agent_core.messenger import AgentMessenger
 from agent_core.permissions.gate import Permitted, hidden_files, permit
 from agent_core.permissions.types import ToolKind
+from agent_core.task_list import TaskFile
 from agent_core.tool import Tool, ToolContext, ToolResult
 from agent_core.tool_input import invalid
 
@@ -115,6 +116,7 @@ class ToolBatch:
             report=lambda text: agent.record(ToolOutput(call.id, text)),
             launcher=AgentLauncher(agent, engine, call.id),
             messenger=AgentMessenger(agent, engine, call.id),
+            tasks=TaskFile(agent.files.transcript.parents[1] / "tasks.json"),
             denied=hidden_files(agent),
         )
 

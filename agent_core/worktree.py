@@ -133,6 +133,13 @@ def _forbidden(repository: Repository, listed: tuple[Path, ...]) -> tuple[Path, 
     return tuple(dict.fromkeys((*own, *listed[:1], repository.common_dir, repository.git_dir)))
 
 
+async def lock(git: Git, worktree: Worktree) -> None:
+    """For a further run in it. WorktreeFailed when it is gone; one that is locked already is fine."""
+    if not (worktree.path / ".git").exists():
+        raise WorktreeFailed(f"the worktree {worktree.path} of this agent is gone; its branch was {worktree.branch}")
+    await git.run(worktree.repository, "worktree", "lock", "--reason", lock_reason(), str(worktree.path), ok=(0, 128))
+
+
 async def release(git: Git, worktree: Worktree) -> None:
     """Unlock only; a worktree that is not locked any more is fine."""
     await git.run(worktree.repository, "worktree", "unlock", str(worktree.path), ok=(0, 128))

@@ -19,6 +19,7 @@ METHODS = (
     "agent/list",
     "agent/permissions",
     "agent/restore",
+    "agent/resume",
     "agent/review",
     "agent/send",
     "agent/spawn",

@@ -98,7 +98,7 @@ def transcript_event(event: Event) -> wire.TranscriptEvent:
 def event_body(body: events.EventBody) -> wire.Json:
     """{kind, ...}: the table of protocol.md."""
     match body:
-        case events.Started(info):
+        case events.Started(info=info):
             return {"kind": "started", "agent": to_wire(agent(info))}
         case events.StatusChanged():
             fields = {"kind": "status", "status": body.status.value, "background": body.background}
@@ -114,7 +114,7 @@ def event_body(body: events.EventBody) -> wire.Json:
                 diff=body.diff,
                 durationMs=body.duration_ms,
             )
-        case events.PermissionAsked(request_id, title):
+        case events.PermissionAsked(request_id=request_id, title=title):
             return {"kind": "permissionRequested", "requestId": request_id, "title": title}
         case events.PermissionSettled():
             return _with(

@@ -152,6 +152,12 @@ class BackgroundParams:
 
 
 @frozen
+class ResumeParams:
+    agent_id: str
+    message: str | None = None
+
+
+@frozen
 class WaitParams:
     agent_id: str
 
@@ -496,6 +502,7 @@ INBOUND: dict[str, tuple[type, type]] = {
     "agent/send": (SendParams, AgentResult),
     "agent/stop": (StopParams, AgentResult),
     "agent/background": (BackgroundParams, AgentResult),
+    "agent/resume": (ResumeParams, AgentResult),
     "agent/wait": (WaitParams, AgentResult),
     "agent/transcript": (TranscriptParams, TranscriptResult),
     "agent/definitions": (DefinitionsParams, DefinitionsResult),

@@ -17,6 +17,7 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(
         ("ids", "messages", "events", "definitions", "tool", "task", "errors", "ports", "permissions.types"), 0
     ),
+    "task_items": 0,
     # 1 pure
     **dict.fromkeys(("settings", "state", "turn", "line_diff", "merge", "text", "text_file", "text_form", "review"), 1),
     **dict.fromkeys(("review_parts", "review_plans", "tool_pool", "tool_input", "event_log"), 1),
@@ -30,12 +31,12 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("worktree", "worktree_claim", "worktree_names", "snapshot", "snapshot_files", "applying"), 2),
     **dict.fromkeys(("model.messages_api", "transcript.writer", "transcript.index", "permissions.grants"), 2),
     **dict.fromkeys(("loading.agent_files", "loading.settings_files", "loading.configuration"), 2),
-    **dict.fromkeys(("review_targets", "decisions"), 2),
+    **dict.fromkeys(("review_targets", "decisions", "task_list"), 2),
     # 3 engine
     **dict.fromkeys(
         ("slots", "stagger", "project", "engine", "agent", "agent_listing", "spawning", "launching", "query_loop"), 3
     ),
-    **dict.fromkeys(("permissions.broker", "permissions.gate", "reviews", "subagents", "forking"), 3),
+    **dict.fromkeys(("permissions.broker", "permissions.gate", "reviews", "subagents", "forking", "reviving", "isolation"), 3),
     **dict.fromkeys(("messenger", "tool_runner"), 3),
     # 4 façade
     "runtime": 4,

@@ -8,6 +8,8 @@ fork where its own words begin (serves its siblings).
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
@@ -44,11 +46,21 @@ class Prompt:
         added = (render_message(message) for message in messages if message.content)
         return evolve(self, messages=(*self.messages, *added))
 
-    def fork(self, first: Message) -> Prompt:
-        """All of this prompt, and a first message of which only the last block differs between siblings (FK-2)."""
-        longer = self.append(first)
+    def head(self) -> tuple[str, bytes]:
+        """Tools and system prompt as bytes, and a name made of them."""
+        data = json.dumps([self.tools, self.system], ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return hashlib.sha256(data).hexdigest()[:32], data
+
+    @classmethod
+    def of_head(cls, data: bytes) -> Prompt:
+        """A prompt without messages, from what `head` gave. ValueError when it is damaged."""
+        tools, system = json.loads(data.decode("utf-8", "surrogatepass"))
+        return cls(tuple(tools), tuple(system))
+
+    def forked_by(self, first: Message) -> Prompt:
+        """As a fork has it, whose own message `first` comes next: only the last block of that is not shared (FK-2)."""
         block = len(first.content) - 2
-        return evolve(longer, shared=(len(self.messages), block)) if block >= 0 else longer
+        return evolve(self, shared=(len(self.messages), block)) if block >= 0 else self
 
     def starts_with(self, other: Prompt) -> bool:
         """True when `other` is a prefix of this one, so that its cache entries serve this one."""

@@ -121,7 +121,7 @@ async def _recheck(
 
 
 async def _ask(agent: Agent, engine: Engine, request: PermissionRequest) -> Settled:
-    agent.record(PermissionAsked(request.id, request.title))
+    agent.record(PermissionAsked(request.id, request.title, request.tool_use_id))
     agent.ask_opened()
     settled = Settled(Outcome.WITHDRAWN, "none")
     try:
@@ -129,6 +129,8 @@ async def _ask(agent: Agent, engine: Engine, request: PermissionRequest) -> Sett
         settled = await engine.broker.ask(request)
         await _store(agent, settled)
     finally:
+        if settled.outcome == Outcome.WITHDRAWN:
+            agent.withdrawn.add(request.tool_use_id)
         comment = settled.answer.comment if settled.answer else None
         agent.record(PermissionSettled(request.id, request.title, settled.outcome, settled.decided_by, comment))
         agent.ask_closed()

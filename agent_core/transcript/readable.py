@@ -36,7 +36,7 @@ def render_all(events: Iterable[Event]) -> str:
 def render(event: Event) -> str:
     """The text that this event adds, with a final blank line; empty when it adds none."""
     match event.body:
-        case Started(info):
+        case Started(info=info):
             return f"# {info.description or info.agent_type}\n\n{info.agent_type} `{info.id}`, model {info.model}\n\n"
         case MessageAdded(message):
             return _message(message)

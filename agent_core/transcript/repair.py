@@ -7,7 +7,7 @@ from datetime import datetime
 
 from attrs import evolve, frozen
 
-from agent_core.events import DurableBody, Ended, Event, MessageAdded, Outcome, PermissionAsked, PermissionSettled
+from agent_core.events import DurableBody, Ended, Event, Outcome, PermissionAsked, PermissionSettled, ToolEnded
 from agent_core.ids import MessageId
 from agent_core.messages import Message, TextBlock, ToolResultBlock, ToolUseBlock
 from agent_core.state import AgentState, IllegalEvent, apply, unanswered
@@ -49,16 +49,41 @@ def recover(data: bytes) -> Recovered:
 
 
 def closing(events: Iterable[Event], state: AgentState, at: datetime) -> list[DurableBody]:
-    """What to append to a log whose process ended, so that every call and ask is answered and the run has its end."""
+    """What to append to a log whose process ended, so that no ask is open and the run has its end. Its open calls stay
+    open until it goes on, see `earlier_results`."""
     if state.terminal:
         return []
     bodies: list[DurableBody] = [
         PermissionSettled(ask.request_id, ask.title, Outcome.WITHDRAWN, "none") for ask in open_asks(events)
     ]
-    if calls := unanswered(state.messages):
-        bodies.append(MessageAdded(interrupted_results(calls, (), INTERRUPTED, f"msg_{state.info.id}_closing")))
     info = evolve(state.info, status=TaskStatus.INTERRUPTED, ended_at=at, pending_permissions=0)
     return [*bodies, Ended(info)]
+
+
+def earlier_results(events: Iterable[Event], state: AgentState) -> dict[str, ToolResultBlock]:
+    """What became of the open calls of a run whose process ended (protocol.md, agent/resume).
+
+    One that had ended keeps its result; one that waited for an answer is left out, so that it is asked again; of any
+    other the outcome is unknown.
+    """
+    ended: dict[str, ToolResultBlock] = {}
+    waiting: dict[str, str | None] = {}
+    for event in events:
+        match event.body:
+            case ToolEnded(id, status, output):
+                ended[id] = ToolResultBlock(id, output, status == "failed")
+            case PermissionAsked(request_id=request_id, tool_use_id=use_id):
+                waiting[request_id] = use_id
+            case PermissionSettled(request_id=request_id, outcome=outcome) if outcome != Outcome.WITHDRAWN:
+                waiting.pop(request_id, None)
+            case _:
+                pass
+    unknown = (TextBlock(INTERRUPTED),)
+    return {
+        call.id: ended.get(call.id, ToolResultBlock(call.id, unknown, is_error=True))
+        for call in unanswered(state.messages)
+        if call.id not in waiting.values()
+    }
 
 
 def open_asks(events: Iterable[Event]) -> list[PermissionAsked]:

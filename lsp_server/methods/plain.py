@@ -15,6 +15,7 @@ from pygls.exceptions import JsonRpcException
 from agent_core.errors import InvalidParams, UserError
 from agent_core.events import AgentInfo
 from agent_core.runtime import is_live
+from agent_core.task import TaskStatus
 from lsp_server import protocol as wire
 from lsp_server.capabilities import COMMANDS
 from lsp_server.convert import permission
@@ -70,7 +71,7 @@ async def _run(session: EditorSession, method: str, given: dict[str, Any]) -> An
 
 
 _REVIEWING = ("agent/review", "agent/apply", "agent/discard", "agent/restore")
-_NEEDS_AGENT = {"agent/stop", "agent/background", "agent/wait", "agent/transcript", *_REVIEWING}
+_NEEDS_AGENT = {"agent/stop", "agent/background", "agent/resume", "agent/wait", "agent/transcript", *_REVIEWING}
 
 
 async def _choose_agent(session: EditorSession, method: str) -> str:
@@ -93,6 +94,8 @@ async def _choose_agent(session: EditorSession, method: str) -> str:
 def _fits(method: str, info: AgentInfo) -> bool:
     if method in ("agent/stop", "agent/background", "agent/wait"):
         return is_live(info)
+    if method == "agent/resume":
+        return info.status in (TaskStatus.INTERRUPTED, TaskStatus.STOPPED, TaskStatus.FAILED)
     return info.worktree is not None if method in _REVIEWING else True
 
 

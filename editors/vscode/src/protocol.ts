@@ -10,6 +10,7 @@ export const methods = {
   send: "agent/send",
   stop: "agent/stop",
   background: "agent/background",
+  resume: "agent/resume",
   wait: "agent/wait",
   transcript: "agent/transcript",
   definitions: "agent/definitions",
@@ -40,6 +41,7 @@ export interface Calls {
   send: { params: SendParams; result: AgentResult };
   stop: { params: StopParams; result: AgentResult };
   background: { params: BackgroundParams; result: AgentResult };
+  resume: { params: ResumeParams; result: AgentResult };
   wait: { params: WaitParams; result: AgentResult };
   transcript: { params: TranscriptParams; result: TranscriptResult };
   definitions: { params: DefinitionsParams; result: DefinitionsResult };
@@ -155,6 +157,11 @@ export interface StopParams {
 
 export interface BackgroundParams {
   agentId: string;
+}
+
+export interface ResumeParams {
+  agentId: string;
+  message?: string;
 }
 
 export interface WaitParams {

@@ -156,6 +156,29 @@ async def test_the_parent_goes_on_at_once_and_is_woken_by_the_end(shop: Shop) ->
     shop.check(made)
 
 
+@pytest.mark.spec("RES-3")
+@pytest.mark.parametrize(
+    ("tools", "look"), [("Agent, Glob", None), ("Agent, Bash", "Bash"), ("Agent, Bash, Read", "Read")]
+)
+async def test_how_to_look_at_it_is_told_to_who_can(shop: Shop, tools: str, look: str | None) -> None:
+    agents = shop.folder / ".claude" / "agents"
+    agents.mkdir(parents=True)
+    (agents / "lead.md").write_text(f"---\nname: lead\ndescription: d\ntools: {tools}\n---\nLead.")
+    shop.script(
+        child("x", say("found it", gate="late")), root(say(job("x", run_in_background=True)), *(say("ok"),) * 2)
+    )
+    info = await shop.run(agent_type="lead")
+    made = await child_of(shop, info)
+    assert shop.results(1, "root")[0][2].splitlines() == [
+        "Launched in the background. You are told when it ends; until then neither poll nor guess its result.",
+        f"agentId: {made.id}",
+        f"outputFile: {made.output_file}",
+        *([f"If the user asks how far it is: {look} the end of that file."] if look else ()),
+    ]
+    shop.model.gate("late").set()
+    await runs(shop, info, 2)
+
+
 def made_by(shop: Shop, parent: AgentInfo) -> str:
     calls = [use for body in shop.of(parent, MessageAdded) for use in body.message.tool_uses]
     return next(each.id for each in calls if each.name == "Agent")
@@ -221,10 +244,16 @@ async def test_a_failure_is_told_with_what_was_found(tmp_path: Path) -> None:
     async with opened(tmp_path, {"CLAUDE_CODE_MAX_RETRIES": "0"}) as shop:
         (shop.folder / "a.txt").write_text("hello\n")
         shop.script(
-            child("x", say("I saw hello.", use("Read", file_path="a.txt")), say("", fault=Fault("status", status=400))),
+            child(
+                "x",
+                say("I saw hello.", use("Read", file_path="a.txt")),
+                say("", fault=Fault("status", status=400), gate="late"),
+            ),
             root(say(job("x", run_in_background=True)), say("It works."), say("It failed.")),
         )
-        info = await runs(shop, await shop.spawn(), 2)
+        info = await shop.run()
+        shop.model.gate("late").set()
+        info = await runs(shop, info, 2)
         (message,) = shop.told(2, "root")
         assert "<status>failed</status>" in message and "<result>I saw hello.</result>" in message
         assert '<summary>Agent "job x" failed: the model service answered 400' in message

@@ -69,7 +69,9 @@ async def test_what_is_registered(shop: Shop) -> None:
         error=None,
         conversation_id=project.conversation,
     )
-    assert shop.bodies(started)[0] == Started(started)
+    (first, *_) = shop.bodies(started)
+    assert isinstance(first, Started)
+    assert first == Started(started, first.head, None, first.task)
     await shop.ended(started)
 
 

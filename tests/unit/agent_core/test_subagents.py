@@ -67,7 +67,7 @@ async def test_a_whole_run(shop: Shop) -> None:
     environment = shop.told(0)[0]
     once = Usage(10, 5, 3, 2, tool_uses=1, turns=1)
     assert shop.bodies(info) == [
-        Started(started),
+        Started(started, ANY, None, ANY),
         RUNNING,
         MessageAdded(Message(ANY, "user", (TextBlock(environment), TextBlock("What is in a.txt?")))),
         MessageAdded(Message(ANY, "assistant", (TextBlock("I look."), call)), "tool_use"),

@@ -12,6 +12,7 @@ M.methods = {
   send = "agent/send",
   stop = "agent/stop",
   background = "agent/background",
+  resume = "agent/resume",
   wait = "agent/wait",
   transcript = "agent/transcript",
   definitions = "agent/definitions",
@@ -125,6 +126,10 @@ M.notifications = {
 
 ---@class agent_ls.BackgroundParams
 ---@field agentId string
+
+---@class agent_ls.ResumeParams
+---@field agentId string
+---@field message? string
 
 ---@class agent_ls.WaitParams
 ---@field agentId string

@@ -14,12 +14,14 @@ from agent_core.events import (
     PermissionSettled,
     Started,
     StatusChanged,
+    ToolEnded,
 )
 from agent_core.ids import RequestId
-from agent_core.state import apply, unanswered
+from agent_core.messages import TextBlock
+from agent_core.state import apply
 from agent_core.task import TaskStatus
 from agent_core.transcript.codec import encode
-from agent_core.transcript.repair import INTERRUPTED, closing, interrupted_results, recover
+from agent_core.transcript.repair import INTERRUPTED, closing, earlier_results, interrupted_results, recover
 from tests.unit.agent_core.builders import NOW, assistant, event, info, result, use, user
 
 RUNNING = StatusChanged(TaskStatus.RUNNING, False)
@@ -69,21 +71,56 @@ def test_an_empty_file_is_an_empty_log() -> None:
 
 
 @pytest.mark.spec("TR-4")
-def test_e8_the_end_of_the_process_answers_every_call_and_ask() -> None:
+def test_e8_the_end_of_the_process_ends_asks_and_run_and_knows_what_became_of_the_calls() -> None:
     found = recover(data())
     assert found.state is not None
     bodies = closing(found.events, found.state, NOW)
-    results = tuple(result(id, INTERRUPTED, is_error=True) for id in ("a", "b"))
+    unknown = {id: result(id, INTERRUPTED, is_error=True) for id in ("a", "b")}
+    assert earlier_results(found.events, found.state) == unknown
     assert bodies == [
         PermissionSettled(RequestId("r"), "t", Outcome.WITHDRAWN, "none"),
-        MessageAdded(user(*results, id="msg_a1_closing")),
         Ended(info(status=TaskStatus.INTERRUPTED, ended_at=NOW)),
     ]
     state = found.state
     for seq, body in enumerate(bodies, start=len(EVENTS) + 1):
         state = apply(state, event(seq, body))
-    assert unanswered(state.messages) == () and state.terminal
+    assert state.terminal
     assert closing((), state, NOW) == []
+
+
+@pytest.mark.spec("TR-4")
+@pytest.mark.parametrize(
+    ("more", "results"),
+    [
+        (
+            (ToolEnded("a", "completed", (TextBlock("done"),), None, 1),),
+            {"a": ("done", False), "b": (INTERRUPTED, True)},
+        ),
+        ((PermissionAsked(RequestId("q"), "t", "a"),), {"b": (INTERRUPTED, True)}),
+        (
+            (
+                PermissionAsked(RequestId("q"), "t", "a"),
+                PermissionSettled(RequestId("q"), "t", Outcome.WITHDRAWN, "none"),
+            ),
+            {"b": (INTERRUPTED, True)},
+        ),
+        (
+            (
+                PermissionAsked(RequestId("q"), "t", "a"),
+                PermissionSettled(RequestId("q"), "t", "allowOnce", "user"),
+            ),
+            {"a": (INTERRUPTED, True), "b": (INTERRUPTED, True)},
+        ),
+    ],
+)
+def test_a_call_that_waited_is_left_open_and_others_have_their_outcome(
+    more: tuple[DurableBody, ...], results: dict[str, tuple[str, bool]]
+) -> None:
+    found = recover(data())
+    assert found.state is not None
+    events = (*found.events, *(event(seq, body) for seq, body in enumerate(more, start=len(EVENTS) + 1)))
+    expected = {id: result(id, text, is_error=failed) for id, (text, failed) in results.items()}
+    assert earlier_results(events, found.state) == expected
 
 
 def test_e8_calls_that_had_ended_keep_their_results() -> None:

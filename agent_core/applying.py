@@ -7,14 +7,15 @@ applied was read back. Before the first byte is written, everything that will be
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from anyio import to_thread
 from attrs import evolve, frozen
 
 from agent_core.disk_target import replace_link, set_executable
-from agent_core.errors import ReviewConflict, UserError
+from agent_core.errors import GitFailed, ReviewConflict, UserError
 from agent_core.ports import Git, ReviewTarget
-from agent_core.recovery import save
+from agent_core.recovery import narrow, save
 from agent_core.review import ABSENT, LINK, OTHER, FileInput, FileReview, Outcome, Review, Side, Target
 from agent_core.review_parts import review_file
 from agent_core.review_plans import Conflict, Selection, plans_of
@@ -90,10 +91,31 @@ async def apply(
         except (UserError, OSError) as error:
             failed.add(plan.path)
             conflicts += [Conflict(plan.path, hunk, str(error)) for hunk in plan.new]
+    if failed and ref is not None:
+        await _narrow(git, worktree, target, agent_id, ref, [plan.outcome for plan in writing], failed)
     done = [evolve(plan, new=()) if plan.path in failed else plan for plan in plans]
     applied = tuple(AppliedFile(plan.path, plan.hunks) for plan in done if plan.hunks)
     left = _remaining(await _reviews(git, worktree, snapshot, target, rejected or {})) if writing else remaining
     return Applied(applied, tuple(conflicts), None, left, ref)
+
+
+async def _narrow(
+    git: Git,
+    worktree: Worktree,
+    target: ReviewTarget,
+    agent_id: str,
+    ref: str,
+    outcomes: Sequence[Outcome],
+    failed: Collection[str],
+) -> None:
+    """A restore must not speak of files that were never written. One that failed may hold the new text nevertheless."""
+    kept = [
+        outcome
+        for outcome in outcomes
+        if outcome.path not in failed or (await present(worktree, target, outcome.path)).content == outcome.after
+    ]
+    with suppress(GitFailed):  # the record names too much, which a restore tells as conflicts
+        await narrow(git, worktree, agent_id, ref, kept)
 
 
 def _remaining(files: Iterable[FileReview]) -> int:

@@ -31,9 +31,16 @@ async def save(git: Git, worktree: Worktree, snapshot: Snapshot, agent_id: str, 
     oids = await store(git, worktree.common_dir, [data for _, data in present])
     entries = [TreeEntry(outcome.source, _mode(outcome), oid) for (outcome, _), oid in zip(present, oids, strict=True)]
     tree = await tree_of(git, worktree.common_dir, entries)
-    message = f"agent-ls: before applying changes of agent {agent_id}\n\n{json.dumps(_record(outcomes))}\n"
-    commit = await commit_tree(git, worktree.common_dir, tree, [snapshot.commit], message)
+    commit = await commit_tree(git, worktree.common_dir, tree, [snapshot.commit], _message(agent_id, outcomes))
     return await _keep(git, worktree, agent_id, commit)
+
+
+async def narrow(git: Git, worktree: Worktree, agent_id: str, ref: str, written: Sequence[Outcome]) -> None:
+    """Some files could not be written: from now on the record names the others only. All texts stay readable."""
+    found = await git.run(worktree.common_dir, "rev-parse", ref, f"{ref}^{{tree}}", f"{ref}^")
+    commit, tree, snapshot = os.fsdecode(found).split()
+    narrowed = await commit_tree(git, worktree.common_dir, tree, [snapshot], _message(agent_id, written))
+    await git.run(worktree.common_dir, "update-ref", ref, narrowed, commit)
 
 
 async def save_discard(
@@ -45,6 +52,10 @@ async def save_discard(
     message = f"agent-ls: discarded changes of agent {agent_id}\n\n{record}\n"
     commit = await commit_tree(git, worktree.common_dir, snapshot.tree, [snapshot.commit], message)
     return await _keep(git, worktree, agent_id, commit)
+
+
+def _message(agent_id: str, outcomes: Sequence[Outcome]) -> str:
+    return f"agent-ls: before applying changes of agent {agent_id}\n\n{json.dumps(_record(outcomes))}\n"
 
 
 def _bytes(content: Content) -> bytes:

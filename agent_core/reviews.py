@@ -14,7 +14,7 @@ from attrs import define, evolve, field, frozen
 from agent_core import applying
 from agent_core.applying import Applied, AppliedFile, Selection
 from agent_core.decisions import Decisions, read_decisions, write_decisions
-from agent_core.errors import GitFailed, UnknownAgent
+from agent_core.errors import GitFailed, NotReviewable, UnknownAgent
 from agent_core.ports import Git, ReviewTarget
 from agent_core.recovery import save_discard
 from agent_core.restoring import Restored, restore
@@ -63,11 +63,13 @@ class Reviews:
     async def discard(
         self, subject: Subject, selection: Sequence[Selection] | None
     ) -> tuple[tuple[AppliedFile, ...], str]:
-        """Reject open hunks; (what was rejected, the ref under which it stays readable)."""
+        """Reject open hunks; (what was rejected, the ref under which it stays readable). NotReviewable when none is."""
         async with self._working(subject) as decisions:
             snapshot = await self._snapshot(subject)
             review = await self._review(subject, snapshot, decisions)
             chosen = [AppliedFile(path, hunks) for path, hunks in _open_hunks(review, selection) if hunks]
+            if not chosen:
+                raise NotReviewable("nothing was discarded: none of these changes is open")
             named = {file.path: file.hunks for file in chosen}
             ref = await save_discard(self.git, subject.worktree, snapshot, subject.agent_id, named)
             for path, hunks in named.items():

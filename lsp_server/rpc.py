@@ -105,8 +105,10 @@ class AgentProtocol(LanguageServerProtocol):
         elif method in self.listeners and not self._shutdown:
             try:
                 self.listeners[method](params)
-            except Exception:
-                logger.exception("the notification %s could not be handled", method)
+            except Exception as error:  # noqa: BLE001 - wrong params: nobody waits for an answer that could say so
+                logger.error(
+                    "the notification %s could not be handled: %s: %.200s", method, type(error).__name__, error
+                )
 
     def _cancel(self, params: Any) -> None:
         message_id = params.get("id") if isinstance(params, dict) else None

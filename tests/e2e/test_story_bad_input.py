@@ -397,3 +397,27 @@ async def test_a_repaired_file_counts_at_the_next_launch(desk: Desk):
     desk.says(say("ready"))
     info = await desk.run(agentType="mine")
     assert (info["result"], [tool["name"] for tool in desk.asked(0).json["tools"]]) == ("ready", ["Read"])
+
+
+# Notifications of the client
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("textDocument/didOpen", {"textDocument": 5}),
+        ("textDocument/didChange", {"textDocument": {"uri": 1}, "contentChanges": "x"}),
+        ("textDocument/didClose", [1]),
+        ("workspace/didChangeWorkspaceFolders", {"event": {"added": 5, "removed": []}}),
+        ("workspace/didChangeConfiguration", ["agentLs"]),
+        ("window/workDoneProgress/cancel", 7),
+    ],
+)
+async def test_a_notification_with_wrong_types_is_one_line_in_the_log(desk: Desk, method: str, params: Any):
+    desk.client.stderr = ""
+    desk.client.notify(method, params)
+    await desk.client.request("agent/list", {})
+    assert desk.client.stderr.count("\n") <= 1, "and no traceback, which would fail every test of this server"
+    assert desk.client.stderr == "" or desk.client.stderr.startswith(
+        f"ERROR lsp_server.rpc: the notification {method} could not be handled: "
+    )

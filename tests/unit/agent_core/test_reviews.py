@@ -13,7 +13,7 @@ from agent_core.applying import AppliedFile, Selection
 from agent_core.disk_target import DiskTarget
 from agent_core.errors import NotReviewable
 from agent_core.repository import GitCommand, find_repository
-from agent_core.review import Review
+from agent_core.review import Content, Review
 from agent_core.reviews import Reviews, Subject
 from agent_core.worktree import create
 
@@ -89,6 +89,19 @@ async def test_d21_a_rejected_hunk_stays_readable_and_comes_back(desk: Desk) -> 
     assert states(await desk.review()) == ["open", "accepted"]
 
 
+async def test_a_discard_of_nothing_is_refused_and_makes_no_ref(desk: Desk) -> None:
+    desk.agent_writes("a.txt", edited((1, "one\n")))
+    await desk.review()
+    for selection in ([], [Selection("z.txt", None)], [Selection("a.txt", ())], [Selection("a.txt", ("nothing",))]):
+        with pytest.raises(NotReviewable, match="none of these changes is open"):
+            await desk.reviews.discard(desk.subject, selection)
+    _, ref = await desk.reviews.discard(desk.subject, None)
+    with pytest.raises(NotReviewable, match="none of these changes is open"):
+        await desk.reviews.discard(desk.subject, None)
+    refs = git(desk.repository, "for-each-ref", "--format=%(refname)", "refs/agent-ls/recover")
+    assert refs.split() == [ref]
+
+
 async def test_decisions_survive_a_restart(desk: Desk) -> None:
     desk.agent_writes("a.txt", edited((1, "one\n")))
     await desk.review()
@@ -121,6 +134,38 @@ async def test_an_apply_can_be_undone_as_long_as_nothing_came_after(desk: Desk) 
     assert sorted(restored.paths) == ["a.txt", "b.txt"]
     assert [(each.path, "changed after the apply" in each.reason) for each in restored.conflicts] == [("c.txt", True)]
     assert (desk.text(), desk.text("b.txt"), desk.text("c.txt")) == ("".join(LINES), "b\n", "mine now\n")
+
+
+class Stubborn(DiskTarget):
+    """Refuses to write some files."""
+
+    refused: frozenset[str] = frozenset()
+
+    async def write(self, path: Path, before: Content, after: Content, executable: bool | None = None) -> None:
+        if path.name in self.refused:
+            raise OSError(f"{path.name} cannot be written")
+        await super().write(path, before, after, executable)
+
+
+async def test_an_undo_does_not_speak_of_files_that_were_never_written(desk: Desk) -> None:
+    desk.agent_writes("a.txt", edited((1, "one\n")))
+    desk.agent_writes("b.txt", "changed\n")
+    desk.agent_writes("c.txt", "new\n")
+    target = Stubborn()
+    target.refused = frozenset({"b.txt", "c.txt"})
+    desk.reviews = Reviews(GitCommand(), target)
+    await desk.review()
+    applied = await desk.reviews.apply(desk.subject, None, False)
+    assert [file.path for file in applied.applied] == ["a.txt"]
+    assert [each.path for each in applied.conflicts] == ["b.txt", "c.txt"]
+    ref = applied.recover_ref or ""
+    assert git(desk.repository, "show", f"{ref}:b.txt") == "b\n", "all texts stay readable"
+    (desk.repository / "b.txt").write_text("mine\n")
+    restored = await desk.restarted().restore(desk.subject, ref, None)
+    assert (restored.paths, restored.conflicts) == (("a.txt",), ())
+    assert (desk.text(), desk.text("b.txt")) == ("".join(LINES), "mine\n")
+    named = await desk.reviews.restore(desk.subject, ref, ["b.txt"])
+    assert [each.reason for each in named.conflicts] == ["b.txt was not changed by that apply"]
 
 
 async def test_d18_undoing_a_new_file_removes_it_only_when_it_is_as_it_was_applied(desk: Desk) -> None:

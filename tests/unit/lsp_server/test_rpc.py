@@ -236,7 +236,7 @@ async def test_after_shutdown_requests_are_refused() -> None:
     assert [reply.get("error", {}).get("code") for reply in output.sent] == [None, -32600]
 
 
-async def test_a_listener_that_fails_does_not_end_the_connection() -> None:
+async def test_a_listener_that_fails_does_not_end_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     rpc, output = connected()
 
     def fails(params: Any) -> None:
@@ -246,6 +246,9 @@ async def test_a_listener_that_fails_does_not_end_the_connection() -> None:
     receive(rpc, method="textDocument/didOpen", params={})
     receive(rpc, id=1, method="agent/nothing")
     assert [reply["id"] for reply in output.sent] == [1]
+    [record] = caplog.records
+    text = "the notification textDocument/didOpen could not be handled: KeyError: 'textDocument'"
+    assert (record.getMessage(), record.exc_info) == (text, None)
 
 
 async def test_a_message_nested_too_deeply_is_refused_and_the_stream_goes_on() -> None:

@@ -36,7 +36,9 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(
         ("slots", "stagger", "project", "engine", "agent", "agent_listing", "spawning", "launching", "query_loop"), 3
     ),
-    **dict.fromkeys(("permissions.broker", "permissions.gate", "reviews", "subagents", "forking", "reviving", "isolation"), 3),
+    **dict.fromkeys(
+        ("permissions.broker", "permissions.gate", "reviews", "subagents", "forking", "reviving", "isolation"), 3
+    ),
     **dict.fromkeys(("messenger", "tool_runner"), 3),
     # 4 façade
     "runtime": 4,

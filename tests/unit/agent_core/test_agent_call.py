@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 FREE: dict[str, Any] = {"permission_mode": PermissionMode.BYPASS}
 OWN = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]
-TALK = {"ListAgents", "SendMessage", "TaskOutput", "TaskStop"}
+TALK = {"ListAgents", "SendMessage", "TaskOutput", "TaskStop", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"}
 DONE = say("child is done")
 
 
@@ -50,7 +50,7 @@ async def children(shop: Shop, root: AgentInfo) -> list[AgentInfo]:
 
 
 def tool_names(shop: Shop, name: str, number: int = 0) -> list[str]:
-    """But for those with which agents talk to each other."""
+    """But for those with which agents talk to each other and keep their tasks."""
     return [tool["name"] for tool in shop.asked(number, name)["tools"] if tool["name"] not in TALK]
 
 

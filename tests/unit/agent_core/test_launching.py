@@ -25,6 +25,7 @@ from lsp_server.demo.loading import load_script
 from lsp_server.demo.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio
+TASK_TOOLS = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"]
 
 
 def call(tool: str, /, **input: Any) -> dict[str, Any]:
@@ -152,7 +153,7 @@ async def test_the_agent_tool_is_taken_at_the_depth_limit(desk: Desk) -> None:
     await desk.run(turns("ok", user="child x"), turns([job("x")], "done"))
     names = [[tool["name"] for tool in entry.json["tools"]] for entry in desk.model.requests()]
     own = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]
-    whole = sorted(["Agent", *own, "ListAgents", "SendMessage", "TaskOutput", "TaskStop"])
+    whole = sorted(["Agent", *own, "ListAgents", "SendMessage", "TaskOutput", "TaskStop", *TASK_TOOLS])
     assert names == [whole, own, whole]
 
 

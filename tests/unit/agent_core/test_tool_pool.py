@@ -20,6 +20,7 @@ from agent_core.tools.builtin import builtin_tools
 
 ROOT = Path(__file__).parents[3]
 ALL = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]
+TASK_TOOLS = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"]
 
 
 def definition(tools: tuple[str, ...] | None = None, disallowed: tuple[str, ...] = ()) -> AgentDefinition:
@@ -130,5 +131,5 @@ def test_the_whole_head_of_the_prompt_is_the_same_in_every_process(tmp_path: Pat
         seen.append(done.stdout)
     assert seen[0] == seen[1]
     names = [[tool["name"] for tool in tools] for tools, _ in json.loads(seen[0])]
-    whole = sorted(["Agent", *ALL, "ListAgents", "SendMessage", "TaskOutput", "TaskStop"])
+    whole = sorted(["Agent", *ALL, "ListAgents", "SendMessage", "TaskOutput", "TaskStop", *TASK_TOOLS])
     assert names == [whole, ["Glob", "Grep", "Read"], ["Agent", "Read", "Write"], ["Agent", "Read", "Write"]]

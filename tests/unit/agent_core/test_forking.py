@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from agent_core.errors import AgentDenied, InvalidParams, NotAllowed
 from agent_core.events import AgentInfo
-from agent_core.forking import PLACEHOLDER
+from agent_core.forking import PLACEHOLDER, is_fork
 from agent_core.permissions.types import PermissionMode
 from agent_core.task import TaskStatus
 from lsp_server.demo.script import Conversation, conversation, say, use
@@ -164,7 +165,7 @@ async def test_the_hold_ends_when_the_first_one_never_answers(tmp_path: Path) ->
     async with opened(tmp_path, staggerMs=200) as shop:
         jobs = [use("Agent", description=f"job {n}", prompt=f"child {n}.") for n in range(3)]
         shop.script(
-            conversation(say("never", gate="never"), first_user="child 0.", name="0."),
+            conversation(say("never", first_byte_ms=60_000), first_user="child 0.", name="0."),
             *(conversation(say("ok"), first_user=f"child {n}.", name=f"{n}.") for n in (1, 2)),
             root(say(*jobs), say("done")),
         )
@@ -193,6 +194,28 @@ async def test_a_fork_starts_no_fork_but_ordinary_agents(shop: Shop) -> None:
     (one,) = await children_of(shop, info)
     (inner,) = await children_of(shop, one)
     assert (one.depth, inner.depth) == (0, 1)
+    live = shop.runtime.engine.agents[one.id]
+    live.prompt = evolve(live.prompt, messages=())
+    assert is_fork(live), "whatever becomes of its messages"
+
+
+@pytest.mark.spec("FK-5")
+@pytest.mark.parametrize(
+    ("parents", "forks_mode"),
+    [
+        (PermissionMode.ACCEPT_EDITS, PermissionMode.BUBBLE),
+        (PermissionMode.DEFAULT, PermissionMode.BUBBLE),
+        (PermissionMode.PLAN, PermissionMode.PLAN),
+        (PermissionMode.DONT_ASK, PermissionMode.DONT_ASK),
+    ],
+)
+async def test_a_fork_asks_by_way_of_its_parent_unless_that_may_not(
+    shop: Shop, parents: PermissionMode, forks_mode: PermissionMode
+) -> None:
+    shop.script(forked("x", say("done")), root(say(fork("x", run_in_background=False)), say("over")))
+    info = await shop.run(permission_mode=parents)
+    (made,) = await children_of(shop, info)
+    assert (info.permission_mode, made.permission_mode, made.model) == (parents, forks_mode, info.model)
 
 
 @pytest.mark.spec("FK-6")
@@ -268,6 +291,20 @@ async def test_what_an_omitted_type_means(
         assert made.fork is is_fork
         assert made.background is (settings["forking"] == "on")
         await shop.ended(made)
+        await shop.ended(info)
+
+
+@pytest.mark.spec("SEL-2")
+@pytest.mark.parametrize("named", [{"subagent_type": "general-purpose"}, {"fork": False}], ids=str)
+async def test_with_forking_on_what_is_named_is_no_fork(tmp_path: Path, named: dict[str, Any]) -> None:
+    async with opened(tmp_path, forking="on") as shop:
+        shop.script(
+            conversation(say("named"), first_user="directive x", name="named"),
+            root(say(use("Agent", description="f", prompt="directive x", **named)), say("ok"), say("ok")),
+        )
+        info = await shop.spawn()
+        made = await shop.ended(await child_of(shop, info))
+        assert (made.fork, made.agent_type) == (False, "general-purpose")
         await shop.ended(info)
 
 

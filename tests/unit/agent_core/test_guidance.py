@@ -257,17 +257,18 @@ def lists(shop: Shop, number: int, name: str = "root") -> list[str]:
 async def test_a_new_definition_changes_no_tool_where_the_list_is_attached(tmp_path: Path, attached: bool) -> None:
     async with opened(tmp_path, agentListAttachment=attached) as shop:
         agent_file(shop, "first")
-        shop.script(root(say("one"), say("two"), say("three")), conversation(say("new"), first_user="now", name="new"))
+        shop.script(root(*(say("ok"),) * 4), conversation(say("new"), first_user="now", name="new"))
         info = await shop.run()
         await shop.send(info, "same agents")
         agent_file(shop, "second")
         await shop.send(info, "a new agent")
+        await shop.send(info, "nothing new")
         await shop.run("now")
-        assert tools(shop, 0) == tools(shop, 1) == tools(shop, 2)
+        assert tools(shop, 0) == tools(shop, 1) == tools(shop, 2) == tools(shop, 3)
         assert (tools(shop, 0, "new") == tools(shop, 0)) is attached
         assert ("- first: " in tools(shop, 0)) is not attached
-        told = [len(lists(shop, number)) for number in range(3)]
-        assert told == ([1, 0, 1] if attached else [0, 0, 0])
+        told = [len(lists(shop, number)) for number in range(4)]
+        assert told == ([1, 0, 1, 0] if attached else [0] * 4)
         if attached:
             before, after = lists(shop, 0)[0], lists(shop, 2)[0]
             assert "- first: the first (Tools: all)\n" in before and "second" not in before

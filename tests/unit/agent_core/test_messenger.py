@@ -9,11 +9,16 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_core.events import AgentInfo, MessageAdded
+from agent_core import subagents
+from agent_core.events import AgentInfo, MessageAdded, Notified
 from agent_core.task import TaskStatus
 from lsp_server.demo.script import say, use
+from tests.git_helpers import Repo, clean_git, repo
 from tests.unit.agent_core.test_background import child, child_of, job, opened, root, runs
-from tests.unit.agent_core.workshop import Shop
+from tests.unit.agent_core.test_subagents import PausingGit
+from tests.unit.agent_core.workshop import SECONDS, Shop, open_shop
+
+__all__ = ["clean_git", "repo"]  # fixtures
 
 pytestmark = pytest.mark.anyio
 ID = "{{any~agentId: (\\w+)}}"
@@ -148,6 +153,27 @@ async def test_task_output_waits_for_the_end(shop: Shop) -> None:
     await shop.ended(info)
     ((_, failed, text),) = shop.results(2, "root")
     assert not failed and text.startswith("found it\nagentId: ")
+
+
+@pytest.mark.spec("MSG-2", "RUN-6")
+async def test_who_waits_has_the_answer_before_the_worktree_is_settled_and_the_notification_comes_after(
+    tmp_path: Path, repo: Repo, clean_git: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subagents, "CLEANUP_SECONDS", SECONDS)
+    git = PausingGit("unlock")
+    async with open_shop(tmp_path, folder=repo.path, git=git) as shop:
+        launch = job("x", run_in_background=True, isolation="worktree")
+        wait = use("TaskOutput", task_id=ID)
+        shop.script(child("x", say("found it")), root(say(launch), say(wait), say("I have it."), say("It is over.")))
+        info = await shop.run()
+        assert info.result == "I have it."
+        assert shop.results(2, "root")[0][2].startswith("found it\nworktreePath: ")
+        with anyio.fail_after(SECONDS):
+            await git.reached.wait()
+        assert shop.of(info, Notified) == []
+        git.go.set()
+        assert (await runs(shop, info, 2)).result == "It is over."
+        assert "<result>found it</result>" in shop.told(3, "root")[0]
 
 
 @pytest.mark.spec("MSG-2")

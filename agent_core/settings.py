@@ -29,6 +29,8 @@ class Settings:
     worktree_base: str = "head"
     worktree_location: Path | None = None
     explore_model: str = "haiku"
+    thinking_for_agents: bool = False
+    thinking_tokens: int = 0
     forking: str = "explicit"
     default_background: bool = False
     auto_background_ms: int = 120_000

@@ -23,12 +23,13 @@ from agent_core.events import AgentInfo, ForkBase, Started
 from agent_core.guidance.builtin_agents import main_definition
 from agent_core.ids import AgentId, new_agent_id
 from agent_core.messages import Usage
-from agent_core.model.aliases import exact_id, resolve_model
-from agent_core.model.prompt import Prompt
+from agent_core.model.aliases import exact_id, resolve_model, thinking_of
+from agent_core.model.prompt import Json, Prompt
 from agent_core.permissions.modes import child_mode, wider_than_default
 from agent_core.permissions.types import PermissionMode
 from agent_core.project import ProjectState
 from agent_core.repository import require_commit
+from agent_core.settings import Settings
 from agent_core.task import TaskStatus
 from agent_core.tool import Place, Tool
 from agent_core.tool_pool import assemble, for_child, render_tools
@@ -88,6 +89,7 @@ def build(
     mode: PermissionMode,
     parent: Agent | None = None,
     model: str | None = None,
+    main: bool = False,
 ) -> Agent:
     """`model` is an exact id, where it is settled already."""
     settings = project.configuration.settings
@@ -108,7 +110,7 @@ def build(
         project=project,
         definition=definition,
         tools=pool,
-        prompt=new_prompt(definition, pool),
+        prompt=new_prompt(definition, pool, thinking(model, settings, main=main)),
         place=evolve(parent.place, cwd=request.cwd) if parent else Place(request.cwd),
         mode=mode,
         model=model,
@@ -118,8 +120,15 @@ def build(
     )
 
 
-def new_prompt(definition: AgentDefinition, pool: Mapping[str, Tool]) -> Prompt:
-    return Prompt(render_tools(pool), ({"type": "text", "text": definition.prompt or definition.description},))
+def new_prompt(definition: AgentDefinition, pool: Mapping[str, Tool], thinking: Json | None = None) -> Prompt:
+    system = {"type": "text", "text": definition.prompt or definition.description}
+    return Prompt(render_tools(pool), (system,), thinking=thinking)
+
+
+def thinking(model: str, settings: Settings, *, main: bool) -> Json | None:
+    """CTX-5: of agents only when the setting says so; a fork has its parent's."""
+    wanted = main or settings.thinking_for_agents
+    return thinking_of(model, settings.thinking_tokens, settings.max_output_tokens) if wanted else None
 
 
 def register(engine: Engine, request: SpawnRequest, **parts: Any) -> Agent:
@@ -167,7 +176,7 @@ async def prepare_main(engine: Engine, project: ProjectState, request: SpawnRequ
     mode = _person_mode(engine, asked or PermissionMode.DEFAULT)
     planning = mode is PermissionMode.PLAN
     model = exact_id(request.model or settings.model, engine.env, planning=planning)  # MD-1 speaks of sub-agents
-    return build(engine, project, definition, request, isolation, mode, model=model)
+    return build(engine, project, definition, request, isolation, mode, model=model, main=True)
 
 
 def select(project: ProjectState, name: str) -> AgentDefinition:

@@ -91,6 +91,8 @@ def _settings(
         worktree_base=one_of(worktree, "base", "head", ("head",)),
         worktree_location=Path(location).expanduser() if location else None,
         explore_model=string(values, "exploreModel", "haiku") or "haiku",
+        thinking_for_agents=flag(values, "thinkingForAgents", False),
+        thinking_tokens=_env_whole(env, "MAX_THINKING_TOKENS"),
         forking=_forking(env) or one_of(values, "forking", "explicit", ("explicit", "on", "off")),
         default_background=flag(values, "defaultBackground", False),
         auto_background_ms=whole(values, "autoBackgroundMs", 120_000, 0),

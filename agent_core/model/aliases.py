@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from agent_core.errors import InvalidParams
 
@@ -17,6 +18,19 @@ OPUSPLAN = "opusplan"
 """Opus for an agent in plan mode, Sonnet for any other (MD-5)."""
 CONTEXT_LIMIT = 200_000
 LONG_CONTEXT_LIMIT = 1_000_000
+
+
+_BUDGETED = re.compile(r"claude-3|-4-[0-6]\b|-4-2\d{7}|(?:sonnet|opus)-4(?!-)")
+"""Models that take a number of tokens to think with; later ones find it themselves."""
+
+
+def thinking_of(model: str, tokens: int, max_tokens: int) -> Mapping[str, Any] | None:
+    """The thinking configuration of a request; None, which is off, at 0 tokens."""
+    if tokens <= 0:
+        return None
+    if _BUDGETED.search(model):
+        return {"type": "enabled", "budget_tokens": max(1024, min(tokens, max_tokens - 1))}
+    return {"type": "adaptive"}
 
 
 def resolve_model(

@@ -38,6 +38,7 @@ class Prompt:
     tools: tuple[Json, ...]
     system: tuple[Json, ...]
     messages: tuple[Json, ...] = ()
+    thinking: Json | None = None
     shared: tuple[int, int] | None = None
     """(message, block): the last block that this prompt has in common with its siblings, where forks began."""
 
@@ -47,15 +48,15 @@ class Prompt:
         return evolve(self, messages=(*self.messages, *added))
 
     def head(self) -> tuple[str, bytes]:
-        """Tools and system prompt as bytes, and a name made of them."""
-        data = json.dumps([self.tools, self.system], ensure_ascii=False).encode("utf-8", "surrogatepass")
+        """Tools, system prompt and thinking as bytes, and a name made of them."""
+        data = json.dumps([self.tools, self.system, self.thinking], ensure_ascii=False).encode("utf-8", "surrogatepass")
         return hashlib.sha256(data).hexdigest()[:32], data
 
     @classmethod
     def of_head(cls, data: bytes) -> Prompt:
         """A prompt without messages, from what `head` gave. ValueError when it is damaged."""
-        tools, system = json.loads(data.decode("utf-8", "surrogatepass"))
-        return cls(tuple(tools), tuple(system))
+        tools, system, thinking = json.loads(data.decode("utf-8", "surrogatepass"))
+        return cls(tuple(tools), tuple(system), thinking=thinking)
 
     def forked_by(self, first: Message) -> Prompt:
         """As a fork has it, whose own message `first` comes next: only the last block of that is not shared (FK-2)."""
@@ -64,11 +65,12 @@ class Prompt:
 
     def starts_with(self, other: Prompt) -> bool:
         """True when `other` is a prefix of this one, so that its cache entries serve this one."""
-        same_head = self.tools == other.tools and self.system == other.system
+        same_head = (self.tools, self.system, self.thinking) == (other.tools, other.system, other.thinking)
         return same_head and self.messages[: len(other.messages)] == other.messages
 
-    def request(self, model: str, max_tokens: int, thinking: Json | None = None) -> ModelRequest:
-        return ModelRequest(model, max_tokens, _marked_last(self.system), self.tools, self._marked_messages(), thinking)
+    def request(self, model: str, max_tokens: int) -> ModelRequest:
+        marked = self._marked_messages()
+        return ModelRequest(model, max_tokens, _marked_last(self.system), self.tools, marked, self.thinking)
 
     def _marked_messages(self) -> Sequence[Json]:
         marked = list(self.messages)

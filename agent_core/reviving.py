@@ -8,6 +8,7 @@ import anyio
 from attrs import evolve
 
 from agent_core.agent import Agent
+from agent_core.agent_listing import with_guidance
 from agent_core.definitions import AgentDefinition
 from agent_core.engine import Engine
 from agent_core.errors import OwnedElsewhere, TranscriptFailed
@@ -55,9 +56,8 @@ async def _revive(engine: Engine, project: ProjectState, files: TranscriptFiles,
     info = found.state.info
     definition = _definition(project, info, parent)
     worktree, place = await _where(engine, info)
-    depth = info.depth
-    offered = parent.tools.values() if info.fork and parent else tools_for(project, depth, engine.env)
-    prompt, tools = await _prompt(project, definition, files, started, {tool.name: tool for tool in offered})
+    offered = parent.tools.values() if info.fork and parent else tools_for(project, info.depth, engine.env)
+    prompt, tools = await _prompt(engine, project, definition, files, started, {tool.name: tool for tool in offered})
     if started.base is not None:
         prompt = await _inherited(prompt, project, started.base, found.state)
     if found.fault is not None:
@@ -106,6 +106,7 @@ async def _where(engine: Engine, info: AgentInfo) -> tuple[Worktree | None, Plac
 
 
 async def _prompt(
+    engine: Engine,
     project: ProjectState,
     definition: AgentDefinition,
     files: TranscriptFiles,
@@ -118,6 +119,7 @@ async def _prompt(
         prompt = Prompt.of_head(await anyio.Path(files.head(started.head)).read_bytes())
     except (OSError, ValueError, AssertionError):
         pool = assemble(definition, offered.values(), project.configuration.settings.rules)
+        pool = with_guidance(pool, engine, project, definition, started.info.depth)
         return new_prompt(definition, pool), pool
     names = [tool["name"] for tool in prompt.tools]
     return prompt, {name: offered[name] for name in names if name in offered}

@@ -307,6 +307,36 @@ async def test_a_definition_that_comes_in_the_middle_of_a_run_is_told_at_the_nex
         shop.check(info)
 
 
+@pytest.mark.spec("SEL-9", "TR-2")
+async def test_after_a_restart_the_list_is_told_again_only_if_it_has_changed(tmp_path: Path) -> None:
+    settings = {"agentListAttachment": True}
+    async with open_shop(tmp_path, settings=settings) as shop:
+        shop.script(root(say("one")))
+        info = await shop.run()
+        before = tools(shop, 0)
+    async with open_shop(tmp_path, settings=settings) as shop:
+        shop.script(root(say("one"), say("two"), say("three")))
+        await shop.send(info, "same agents")
+        agent_file(shop, "second")
+        await shop.send(info, "a new agent")
+        assert [len(lists(shop, number)) for number in range(2)] == [0, 1]
+        assert tools(shop, 0) == tools(shop, 1) == before
+
+
+@pytest.mark.spec("GD-1", "TR-2")
+async def test_a_resumed_agent_whose_prompt_is_lost_is_told_as_a_new_one(tmp_path: Path) -> None:
+    async with open_shop(tmp_path) as shop:
+        shop.script(root(say("one")))
+        info = await shop.run()
+        before = tools(shop, 0)
+    (lost,) = (info.output_file.parents[1] / "prompts").iterdir()
+    lost.unlink()
+    async with open_shop(tmp_path) as shop:
+        shop.script(root(say("one"), say("two")))
+        await shop.send(info, "and then?")
+        assert tools(shop, 0) == before
+
+
 # Sizes
 
 

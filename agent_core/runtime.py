@@ -169,12 +169,13 @@ class Runtime:
         return agent.log.state.info
 
     async def list(self) -> list[AgentInfo]:
-        """Live agents and those of earlier processes, the newest first."""
-        infos = {agent.id: agent.log.state.info for agent in self._agents.values()}
+        """Of the workspace: live agents and those of earlier processes, the newest first."""
+        live = {agent.id: agent.log.state.info for agent in self._agents.values()}
+        infos = {info.id: info for info in live.values() if self._holds(info.cwd)}
         for folder in self.folders:
             project = await self.project(folder)
             for info in await anyio.to_thread.run_sync(read_index, project.sessions):
-                infos.setdefault(info.id, info)
+                infos.setdefault(info.id, live.get(info.id, info))
         return sorted(infos.values(), key=lambda info: info.started_at, reverse=True)
 
     async def info(self, agent_id: str) -> AgentInfo:
@@ -304,6 +305,12 @@ class Runtime:
         self._start(agent, task, background=agent.background)
 
     # Inside
+
+    def _holds(self, cwd: Path) -> bool:
+        """A folder that was taken out of the workspace is in none of it, unless it lies in one that is left."""
+        if any(cwd.is_relative_to(folder) for folder in self.folders):
+            return True
+        return any(cwd.resolve().is_relative_to(folder.resolve()) for folder in self.folders)
 
     async def _prepare_child(self, request: SpawnRequest) -> Agent:
         """A person's own child, or fork, of an agent: nobody waits for it, so that agent is told of its end."""

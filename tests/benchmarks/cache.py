@@ -52,7 +52,7 @@ async def rows(setting: Setting) -> list[Row]:
     for count in FORKS:
         held, free = await forks(setting, count, {}), await forks(setting, count, NO_HOLD)
         found += [
-            _share(f"{count} forks of a 64,000-token context: the first one", held.forks[0], free.forks[0], "97"),
+            _share(f"{count} forks of a 64,000-token context: the first one", held.forks[0], free.forks[0], ""),
             _share("   the least of the others", held.forks[1], free.forks[1], "99"),
             _share("   the least of the parent's next turns", min(held.parent), min(free.parent), "99"),
         ]

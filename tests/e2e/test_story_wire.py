@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lsp_server.demo.script import Fault, Thinking, say, use
+from lsp_server.demo.script import Fault, Thinking, conversation, say, use
 from tests.e2e.conftest import SERVER
 from tests.e2e.desk import CLIENTS, Desk
 from tests.e2e.raw import converse, message
@@ -278,6 +278,32 @@ async def test_l1_the_folder_that_is_worked_in_is_the_named_one_then_the_documen
     assert len(repos[2].git("worktree", "list").splitlines()) == 2
     removed = {"event": {"added": [here], "removed": added}}
     desk.client.notify("workspace/didChangeWorkspaceFolders", removed)
+
+
+async def test_agents_of_a_folder_that_was_taken_out_go_on_and_are_not_named(desk: Desk, tmp_path: Path):
+    other = init(tmp_path / "other", {"where.txt": "other\n"})
+    there = {"uri": other.path.as_uri(), "name": "other"}
+    change = "workspace/didChangeWorkspaceFolders"
+    desk.client.notify(change, {"event": {"added": [there], "removed": []}})
+    desk.script(
+        conversation(say("here"), first_user="at home", name="here"), conversation(say("found", gate="late"), name="x")
+    )
+    mine = await desk.run("at home")
+    agent = await desk.spawn(cwd=str(other.path))
+    await desk.model.wait_for(1, 20, conversation="x")
+
+    async def named() -> set[str]:
+        return {each["id"] for each in (await desk.client.request("agent/list", {}))["agents"]}
+
+    assert await named() == {mine["id"], agent}
+    desk.client.notify(change, {"event": {"added": [], "removed": [there]}})
+    assert await named() == {mine["id"]}
+    desk.model.gate("late").set()
+    assert (await desk.ended(agent))["result"] == "found"
+    assert await named() == {mine["id"]}
+    desk.client.notify(change, {"event": {"added": [there], "removed": []}})
+    assert await named() == {mine["id"], agent}
+    desk.client.notify(change, {"event": {"added": [], "removed": [there]}})
 
 
 async def test_what_the_user_looks_at_is_told_to_the_agent(desk: Desk):

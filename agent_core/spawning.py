@@ -220,7 +220,7 @@ def refuse_unlisted(parent: Agent, name: str) -> None:
 
 def tools_for(project: ProjectState, depth: int, env: Mapping[str, str]) -> tuple[Tool, ...]:
     """TL-4: the Agent tool is there only above the depth limit."""
-    own = (*builtin_tools(), *(TASKS if depth == 0 else ()))
+    own = (*builtin_tools(), *TASKS)
     if depth >= project.configuration.settings.max_depth:
         return own
     return (AgentTool(absent=_absent(project, env)), *own, *talking_tools(background=not background_disabled(env)))

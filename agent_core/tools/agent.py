@@ -16,12 +16,15 @@ MODES = ("default", "acceptEdits", "plan", "dontAsk", "bubble")
 
 _PROPERTIES: Mapping[str, Any] = {
     "description": {"type": "string", "minLength": 1, "description": "The task in 3 to 5 words, for the user."},
-    "prompt": {"type": "string", "minLength": 1, "description": "The whole task; the agent knows nothing else."},
-    "subagent_type": {"type": "string", "description": "Which agent; general-purpose when absent."},
+    "prompt": {"type": "string", "minLength": 1, "description": "The whole task."},
+    "subagent_type": {
+        "type": "string",
+        "description": "Which agent; general-purpose when absent, unless said otherwise above.",
+    },
     "model": {"type": "string", "description": "opus, sonnet, haiku or a full id; leave it out unless the user asks."},
     "run_in_background": {
         "type": "boolean",
-        "description": "true: don't wait; you are told when it ends. Only for work that nothing else depends on.",
+        "description": "true: don't wait; you are told when it ends. false: wait for its answer.",
     },
     "fork": {
         "type": "boolean",

@@ -15,6 +15,7 @@ from agent_core.ids import AgentId, new_message_id
 from agent_core.messages import Block, Message, ModelReply, TextBlock, ToolResultBlock, Usage
 from agent_core.model.aliases import context_limit
 from agent_core.model.prompt import Prompt
+from agent_core.permissions.grants import SessionGrants
 from agent_core.permissions.types import ChainLink, PermissionMode
 from agent_core.project import ProjectState
 from agent_core.slots import Slot
@@ -44,6 +45,7 @@ class Agent:
 
     log: EventLog
     files: TranscriptFiles
+    grants: SessionGrants
     project: ProjectState
     definition: AgentDefinition
     tools: Mapping[str, Tool]

@@ -27,7 +27,7 @@ class ProjectState:
     trusted: bool | None = None
     cli_agents: Mapping[str, Any] = field(factory=dict)
     conversation: ConversationId = field(factory=new_conversation_id)
-    grants: SessionGrants = field(factory=SessionGrants)
+    _grants: dict[ConversationId, SessionGrants] = field(factory=dict)
     _loaded: tuple[object, Configuration] | None = None
 
     @property
@@ -54,8 +54,13 @@ class ProjectState:
     def local_settings(self) -> Path:
         return self.project.top / ".claude" / "settings.local.json"
 
-    def files_of(self, agent_id: AgentId) -> TranscriptFiles:
-        folder = self.sessions / self.conversation / "subagents"
+    def grants_of(self, conversation: ConversationId) -> SessionGrants:
+        if conversation not in self._grants:
+            self._grants[conversation] = SessionGrants.load(self.sessions / conversation / "grants.json")
+        return self._grants[conversation]
+
+    def files_of(self, agent_id: AgentId, conversation: ConversationId | None = None) -> TranscriptFiles:
+        folder = self.sessions / (conversation or self.conversation) / "subagents"
         return TranscriptFiles(folder / f"agent-{agent_id}.jsonl", folder / f"agent-{agent_id}.md")
 
     async def refresh(self) -> Configuration:

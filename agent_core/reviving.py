@@ -65,6 +65,7 @@ async def _revive(engine: Engine, project: ProjectState, files: TranscriptFiles,
     agent = Agent(
         log=_log(engine, files, found, found.state),
         files=files,
+        grants=project.grants_of(info.conversation_id),
         project=project,
         definition=definition,
         tools=tools,

@@ -6,6 +6,7 @@ Editor sessions attach and detach; what they see is replayed from the logs.
 from __future__ import annotations
 
 import asyncio
+import builtins
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from agent_core.agent import Agent, Incoming, user_message
 from agent_core.applying import Applied, AppliedFile, Selection
 from agent_core.background import NOTIFICATION, background_disabled, notification, summary
 from agent_core.clock import SystemClock
+from agent_core.conversations import MAIN_THREAD, Conversation, group, is_main
 from agent_core.definitions import Definitions, Problem
 from agent_core.disk import write_atomically
 from agent_core.engine import Engine
@@ -26,7 +28,7 @@ from agent_core.errors import AlreadyTerminal, InvalidParams, NotAllowed, NotRev
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Event, Notified
 from agent_core.forking import prepare_fork
-from agent_core.ids import MAIN, RequestId
+from agent_core.ids import MAIN, RequestId, new_conversation_id
 from agent_core.launching import result_limit
 from agent_core.loading.configuration import state_dir
 from agent_core.messages import TextBlock
@@ -45,7 +47,7 @@ from agent_core.spawning import SpawnRequest, check_cwd, prepare_main, prepare_r
 from agent_core.stagger import Stagger
 from agent_core.subagents import run
 from agent_core.task import TERMINAL, TaskStatus
-from agent_core.transcript.index import find_transcript, read_index
+from agent_core.transcript.index import find_transcript, first_words, read_index
 from agent_core.transcript.reading import load
 from agent_core.transcript.writer import TranscriptWriter
 from agent_core.worktree import Worktree, reopen
@@ -177,6 +179,32 @@ class Runtime:
             for info in await anyio.to_thread.run_sync(read_index, project.sessions):
                 infos.setdefault(info.id, live.get(info.id, info))
         return sorted(infos.values(), key=lambda info: info.started_at, reverse=True)
+
+    async def conversations(self) -> builtins.list[Conversation]:
+        """Of all folders, the newest first (protocol.md, agent/conversations)."""
+        infos = await self.list()
+        titles = {info.id: await self._first_words(info) for info in infos if is_main(info)}
+        return group(infos, titles)
+
+    async def conversation(self, id: str | None) -> Conversation:
+        """Make it the one of the main thread; None: a new one. Agents of the one before go on."""
+        project = await self.project(self.folders[0])
+        found = None if id is None else next((each for each in await self.conversations() if each.id == id), None)
+        if id is not None and found is None:
+            raise InvalidParams(
+                "id", f"there is no conversation {id!r} in this workspace; agent/conversations names them"
+            )
+        main = await self._reachable(found.main) if found is not None and found.main else None
+        async with self._main_lock:
+            project.conversation = found.id if found is not None else new_conversation_id()
+            self._main.pop(self.folders[0], None)
+            if main is not None:
+                self._main[self.folders[0]] = main
+        return found or Conversation(project.conversation, "", self.engine.clock.now(), 0, None)
+
+    async def _first_words(self, info: AgentInfo) -> str:
+        _, path = await self._transcript_of(info.id)
+        return await anyio.to_thread.run_sync(first_words, path)
 
     async def info(self, agent_id: str) -> AgentInfo:
         if agent := self._agents.get(agent_id):
@@ -400,7 +428,7 @@ class Runtime:
             if folder not in self._main:
                 project = await self.project(folder)
                 self.credentials()  # before anything is registered: a refusal leaves nothing behind
-                request = SpawnRequest(prompt="", cwd=folder, description="Main thread")
+                request = SpawnRequest(prompt="", cwd=folder, description=MAIN_THREAD)
                 agent = await prepare_main(self.engine, project, request)
                 self._main[folder] = agent
                 self._register(agent)

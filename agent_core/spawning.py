@@ -21,7 +21,7 @@ from agent_core.errors import AgentDenied, InvalidParams, LimitReached, NotAllow
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, ForkBase, Started
 from agent_core.guidance.builtin_agents import main_definition
-from agent_core.ids import AgentId, new_agent_id
+from agent_core.ids import AgentId, ConversationId, new_agent_id
 from agent_core.messages import Usage
 from agent_core.model.aliases import exact_id, resolve_model, thinking_of
 from agent_core.model.prompt import Json, Prompt
@@ -31,6 +31,7 @@ from agent_core.project import ProjectState
 from agent_core.repository import require_commit
 from agent_core.settings import Settings
 from agent_core.task import TaskStatus
+from agent_core.text import shortened
 from agent_core.tool import Place, Tool
 from agent_core.tool_pool import assemble, for_child, render_tools
 from agent_core.tools.agent import Agent as AgentTool
@@ -134,13 +135,22 @@ def thinking(model: str, settings: Settings, *, main: bool) -> Json | None:
 def register(engine: Engine, request: SpawnRequest, **parts: Any) -> Agent:
     """`parts` are fields of Agent. The log's first event is the agent's `Started`."""
     agent_id = new_agent_id()
-    files = parts["project"].files_of(agent_id)
+    project, parent = parts["project"], parts.get("parent")
+    conversation = parent.log.state.info.conversation_id if parent else project.conversation
+    files = project.files_of(agent_id, conversation)
     log = EventLog(agent_id, engine.clock, lambda event: engine.writer.put(log, files, event))
-    agent = Agent(log=log, files=files, background=request.background, task=request.task, **parts)
+    agent = Agent(
+        log=log,
+        files=files,
+        grants=project.grants_of(conversation),
+        background=request.background,
+        task=request.task,
+        **parts,
+    )
     agent.idle.set()
     head = keep_head(engine, agent)
     base = ForkBase(agent.parent.id, agent.parent.log.seq) if agent.fork and agent.parent else None
-    log.append(Started(_info(agent, agent_id, request), head, base, request.task))
+    log.append(Started(_info(agent, agent_id, request, conversation), head, base, request.task))
     return agent
 
 
@@ -257,7 +267,7 @@ def _person_mode(engine: Engine, mode: PermissionMode) -> PermissionMode:
     return mode
 
 
-def _info(agent: Agent, agent_id: AgentId, request: SpawnRequest) -> AgentInfo:
+def _info(agent: Agent, agent_id: AgentId, request: SpawnRequest, conversation: ConversationId) -> AgentInfo:
     return AgentInfo(
         id=agent_id,
         root_id=agent.parent.log.state.info.root_id if agent.parent else agent_id,
@@ -283,14 +293,8 @@ def _info(agent: Agent, agent_id: AgentId, request: SpawnRequest) -> AgentInfo:
         last_tool=None,
         result=None,
         error=None,
-        conversation_id=agent.project.conversation,
+        conversation_id=conversation,
     )
-
-
-def shortened(prompt: str, words: int = 6) -> str:
-    """A description made of the first words of the task."""
-    parts = prompt.split()
-    return " ".join(parts[:words]) + ("…" if len(parts) > words else "")
 
 
 def check_cwd(cwd: Path, folders: tuple[Path, ...]) -> Path:

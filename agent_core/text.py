@@ -27,3 +27,9 @@ def shortened_in_the_middle(text: str, limit: int) -> tuple[str, bool]:
         return text, False
     half = limit // 2
     return f"{text[:half]}\n\n... {len(text) - 2 * half} characters left out ...\n\n{text[-half:]}", True
+
+
+def shortened(prompt: str, words: int = 6) -> str:
+    """A description made of the first words of the task."""
+    parts = prompt.split()
+    return " ".join(parts[:words]) + ("…" if len(parts) > words else "")

@@ -14,6 +14,8 @@ METHODS = (
     "agent/background",
     "agent/comment",
     "agent/content",
+    "agent/conversation",
+    "agent/conversations",
     "agent/definitions",
     "agent/discard",
     "agent/list",
@@ -32,7 +34,7 @@ METHODS = (
 COMMANDS = tuple(
     f"agent.{name.removeprefix('agent/')}"
     for name in METHODS
-    if name not in ("agent/content", "agent/comment", "agent/definitions")
+    if name not in ("agent/content", "agent/comment", "agent/conversation", "agent/conversations", "agent/definitions")
 )
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
 INCREMENTAL_SYNC = 2

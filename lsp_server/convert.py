@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, assert_never, cast
 
 from agent_core import events
+from agent_core.conversations import Conversation as CoreConversation
 from agent_core.definitions import AgentDefinition
 from agent_core.definitions import Problem as CoreProblem
 from agent_core.events import AgentInfo, Event
@@ -183,6 +184,10 @@ def answer(result: wire.PermissionResult | wire.AnswerParams) -> PermissionAnswe
     if result.cancelled or result.option_id is None:
         return None
     return PermissionAnswer(result.option_id, result.comment, result.updated_input, result.destination)
+
+
+def conversation(found: CoreConversation) -> wire.Conversation:
+    return wire.Conversation(found.id, found.title, time(found.started_at), found.agents)
 
 
 def definition(found: AgentDefinition, overridden: bool) -> wire.Definition:

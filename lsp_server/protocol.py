@@ -158,6 +158,38 @@ class ResumeParams:
 
 
 @frozen
+class ConversationsParams:
+    pass
+
+
+@frozen
+class Conversation:
+    """`title` is made of what was said first; `agents` counts those besides the main thread."""
+
+    id: str
+    title: str
+    started_at: str
+    agents: int
+
+
+@frozen
+class ConversationsResult:
+    conversations: list[Conversation]
+
+
+@frozen
+class ConversationParams:
+    """`id` absent: a new conversation."""
+
+    id: str | None = None
+
+
+@frozen
+class ConversationResult:
+    conversation: Conversation
+
+
+@frozen
 class WaitParams:
     agent_id: str
 
@@ -503,6 +535,8 @@ INBOUND: dict[str, tuple[type, type]] = {
     "agent/stop": (StopParams, AgentResult),
     "agent/background": (BackgroundParams, AgentResult),
     "agent/resume": (ResumeParams, AgentResult),
+    "agent/conversations": (ConversationsParams, ConversationsResult),
+    "agent/conversation": (ConversationParams, ConversationResult),
     "agent/wait": (WaitParams, AgentResult),
     "agent/transcript": (TranscriptParams, TranscriptResult),
     "agent/definitions": (DefinitionsParams, DefinitionsResult),

@@ -20,7 +20,7 @@ LAYERS: dict[str, int] = {
     "task_items": 0,
     # 1 pure
     **dict.fromkeys(("settings", "state", "turn", "line_diff", "merge", "text", "text_file", "text_form", "review"), 1),
-    **dict.fromkeys(("review_parts", "review_plans", "tool_pool", "tool_input", "event_log"), 1),
+    **dict.fromkeys(("review_parts", "review_plans", "tool_pool", "tool_input", "event_log", "conversations"), 1),
     **dict.fromkeys(("model.accumulate", "model.prompt", "model.aliases", "guidance.environment"), 1),
     **dict.fromkeys(("guidance.builtin_agents", "guidance.agent_tool", "background"), 1),
     **dict.fromkeys(("permissions.rules", "permissions.policy", "permissions.options", "permissions.modes"), 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from agent_core.permissions.types import (
     Destination,
     OptionKind,
     PermissionFacts,
+    PermissionOption,
     PermissionRequest,
     PermissionRule,
 )
@@ -105,7 +107,7 @@ def hidden_files(agent: Agent) -> Callable[[Path], bool]:
 
 
 def _rules(agent: Agent) -> tuple[PermissionRule, ...]:
-    return (*agent.project.grants.rules, *agent.project.configuration.settings.rules)
+    return (*agent.grants.rules, *agent.project.configuration.settings.rules)
 
 
 async def _recheck(
@@ -147,12 +149,17 @@ async def _store(agent: Agent, settled: Settled) -> None:
         return
     if settled.answer is not None and settled.answer.updated_input is not None:
         return  # the rule names the input that the person has just replaced
-    agent.project.grants.add(option, agent.project.project.root)
+    agent.grants.add(option, agent.project.project.root)
+    await _stored(agent.grants.save, option)
     if option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
-        try:
-            await anyio.to_thread.run_sync(store_rule, agent.project.local_settings, option)
-        except (OSError, ValueError) as error:
-            logger.warning("the rule %s holds for this session only, it could not be stored: %s", option.rule, error)
+        await _stored(partial(store_rule, agent.project.local_settings, option), option)
+
+
+async def _stored(store: Callable[[], None], option: PermissionOption) -> None:
+    try:
+        await anyio.to_thread.run_sync(store)
+    except (OSError, ValueError) as error:
+        logger.warning("the rule %s holds for this session only, it could not be stored: %s", option.rule, error)
 
 
 def _request(

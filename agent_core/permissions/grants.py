@@ -16,12 +16,30 @@ from agent_core.disk import write_atomically
 from agent_core.permissions.rules import parse_rule
 from agent_core.permissions.types import Behavior, PermissionOption, PermissionRule
 
+SOURCE = "this session"
+
 
 @define
 class SessionGrants:
-    """The rules of one session; every agent of it, at any depth, is judged by them (A12)."""
+    """The rules of one conversation; every agent of it, at any depth, is judged by them (A12). They live as long as it
+    does, over restarts: in `path`."""
 
+    path: Path
     _rules: list[PermissionRule] = field(factory=list)
+    _anchors: list[Path] = field(factory=list)
+
+    @classmethod
+    def load(cls, path: Path) -> SessionGrants:
+        """What cannot be read grants nothing."""
+        grants = cls(path)
+        try:
+            entries = json.loads(path.read_text("utf-8"))
+            for behavior, text, anchor in entries if isinstance(entries, list) else ():
+                if behavior in ("allow", "deny"):
+                    grants._take(parse_rule(str(text), behavior, SOURCE, Path(anchor)), Path(anchor))
+        except (OSError, ValueError, TypeError):
+            return cls(path)
+        return grants
 
     @property
     def rules(self) -> tuple[PermissionRule, ...]:
@@ -29,9 +47,19 @@ class SessionGrants:
 
     def add(self, option: PermissionOption, anchor: Path) -> None:
         behavior: Behavior = "allow" if option.kind.allows else "deny"
-        rule = parse_rule(option.rule or "", behavior, "this session", anchor)
+        self._take(parse_rule(option.rule or "", behavior, SOURCE, anchor), anchor)
+
+    def save(self) -> None:
+        """OSError when that cannot be done."""
+        entries = zip(self._rules, self._anchors, strict=True)
+        data = json.dumps([[rule.behavior, rule.text, str(anchor)] for rule, anchor in entries])
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(self.path, data.encode("utf-8", "surrogatepass"), mode=0o600)
+
+    def _take(self, rule: PermissionRule | None, anchor: Path) -> None:
         if rule is not None and rule not in self._rules:
             self._rules.append(rule)
+            self._anchors.append(anchor)
 
 
 def store_rule(path: Path, option: PermissionOption) -> None:

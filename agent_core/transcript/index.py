@@ -9,7 +9,8 @@ from pathlib import Path
 
 from attrs import evolve
 
-from agent_core.events import AgentInfo, Ended, Started, StatusChanged, ToolCalled, UsageReported
+from agent_core.events import AgentInfo, Ended, MessageAdded, Started, StatusChanged, ToolCalled, UsageReported
+from agent_core.messages import TextBlock
 from agent_core.task import TaskStatus
 from agent_core.transcript.codec import BadRecord, decode
 
@@ -25,6 +26,20 @@ def read_index(sessions: Path) -> list[AgentInfo]:
 
 def find_transcript(sessions: Path, agent_id: str) -> Path | None:
     return next(iter(sessions.glob(f"*/subagents/agent-{agent_id}.jsonl")), None) if agent_id.isalnum() else None
+
+
+def first_words(path: Path) -> str:
+    """What a person said first, empty when it is not near the beginning."""
+    try:
+        with path.open("rb") as file:
+            lines = file.read(_HEAD).split(b"\n")
+    except OSError:
+        return ""
+    for body in _bodies(lines[::-1]):
+        if isinstance(body, MessageAdded) and body.message.role == "user" and body.message.meta is None:
+            texts = [block.text for block in body.message.content if isinstance(block, TextBlock)]
+            return next((text for text in texts if not text.startswith("<environment>")), "")
+    return ""
 
 
 def read_info(path: Path) -> AgentInfo | None:

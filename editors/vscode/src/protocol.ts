@@ -11,6 +11,8 @@ export const methods = {
   stop: "agent/stop",
   background: "agent/background",
   resume: "agent/resume",
+  conversations: "agent/conversations",
+  conversation: "agent/conversation",
   wait: "agent/wait",
   transcript: "agent/transcript",
   definitions: "agent/definitions",
@@ -42,6 +44,8 @@ export interface Calls {
   stop: { params: StopParams; result: AgentResult };
   background: { params: BackgroundParams; result: AgentResult };
   resume: { params: ResumeParams; result: AgentResult };
+  conversations: { params: ConversationsParams; result: ConversationsResult };
+  conversation: { params: ConversationParams; result: ConversationResult };
   wait: { params: WaitParams; result: AgentResult };
   transcript: { params: TranscriptParams; result: TranscriptResult };
   definitions: { params: DefinitionsParams; result: DefinitionsResult };
@@ -162,6 +166,28 @@ export interface BackgroundParams {
 export interface ResumeParams {
   agentId: string;
   message?: string;
+}
+
+export interface ConversationsParams {
+}
+
+export interface Conversation {
+  id: string;
+  title: string;
+  startedAt: string;
+  agents: number;
+}
+
+export interface ConversationsResult {
+  conversations: Conversation[];
+}
+
+export interface ConversationParams {
+  id?: string;
+}
+
+export interface ConversationResult {
+  conversation: Conversation;
 }
 
 export interface WaitParams {

@@ -13,6 +13,8 @@ M.methods = {
   stop = "agent/stop",
   background = "agent/background",
   resume = "agent/resume",
+  conversations = "agent/conversations",
+  conversation = "agent/conversation",
   wait = "agent/wait",
   transcript = "agent/transcript",
   definitions = "agent/definitions",
@@ -130,6 +132,23 @@ M.notifications = {
 ---@class agent_ls.ResumeParams
 ---@field agentId string
 ---@field message? string
+
+---@class agent_ls.ConversationsParams
+
+---@class agent_ls.Conversation
+---@field id string
+---@field title string
+---@field startedAt string
+---@field agents number
+
+---@class agent_ls.ConversationsResult
+---@field conversations agent_ls.Conversation[]
+
+---@class agent_ls.ConversationParams
+---@field id? string
+
+---@class agent_ls.ConversationResult
+---@field conversation agent_ls.Conversation
 
 ---@class agent_ls.WaitParams
 ---@field agentId string

@@ -20,7 +20,7 @@ def option(rule: str, kind: OptionKind = OptionKind.ALLOW_ALWAYS) -> PermissionO
 
 
 def test_session_answers_become_rules_once(tmp_path: Path) -> None:
-    grants = SessionGrants()
+    grants = SessionGrants(tmp_path / "grants.json")
     for _ in range(2):
         grants.add(option("Bash(ls)", OptionKind.ALLOW_SESSION), tmp_path)
     grants.add(option("Bash(rm a)", OptionKind.REJECT_SESSION), tmp_path)
@@ -28,6 +28,19 @@ def test_session_answers_become_rules_once(tmp_path: Path) -> None:
         PermissionRule("Bash", "ls", "allow", "this session", tmp_path),
         PermissionRule("Bash", "rm a", "deny", "this session", tmp_path),
     )
+    grants.save()
+    assert grants.path.stat().st_mode & 0o077 == 0
+    assert SessionGrants.load(grants.path).rules == grants.rules
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b"[[1]]", b'[["allow", "Bash(x)", 1]]', b"\xff", b'[["all", "Bash(x)", "/"]]']
+)
+def test_what_cannot_be_read_grants_nothing(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "grants.json"
+    assert SessionGrants.load(path).rules == ()
+    path.write_bytes(data)
+    assert SessionGrants.load(path).rules == ()
 
 
 def test_b2_a_rule_is_added_and_everything_else_is_kept(tmp_path: Path) -> None:

@@ -82,7 +82,11 @@ def _situation(
     forks = "fork" not in tool.absent and _may(project, definition, depth, FORK)
     usual: Literal["usual", "asked"] = "usual" if settings.default_background else "asked"
     return Situation(
-        background="off" if background_disabled(engine.env) else "always" if forced(settings) else usual,
+        background="off"
+        if background_disabled(engine.env)
+        else "always"
+        if forced(settings, interactive=engine.interactive)
+        else usual,
         forking="off" if not forks else "on" if settings.forking == "on" and engine.interactive else "explicit",
         coordinator=settings.coordinator,
         attached=settings.agent_list_attachment,

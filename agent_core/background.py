@@ -19,13 +19,13 @@ def background_disabled(env: Mapping[str, str]) -> bool:
     return env.get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "").lower() in ("1", "true", "yes", "on")
 
 
-def forced(settings: Settings) -> str | None:
+def forced(settings: Settings, *, interactive: bool) -> str | None:
     """The setting that makes every agent of a model run in the background (RUN-2, RUN-10, FK-8)."""
     modes = {
         "coordinator": settings.coordinator,
         "assistant": settings.assistant,
         "proactive": settings.proactive,
-        "forking: on": settings.forking == "on" and not settings.coordinator,
+        "forking: on": settings.forking == "on" and not settings.coordinator and interactive,
     }
     return next((name for name, on in modes.items() if on), None)
 
@@ -37,12 +37,13 @@ def runs_in_background(
     env: Mapping[str, str],
     *,
     fork: bool = False,
+    interactive: bool = True,
 ) -> bool:
     """RUN-2. `asked` is the call's `run_in_background`. A fork, which has no definition of its own, runs there unless
     the call says otherwise (FK-8)."""
     if background_disabled(env):
         return False
-    if (definition is not None and definition.background) or forced(settings):
+    if (definition is not None and definition.background) or forced(settings, interactive=interactive):
         return True
     return asked if asked is not None else fork or settings.default_background
 

@@ -92,7 +92,9 @@ class AgentLauncher:
             description=input["description"],
             model=input.get("model"),
             permission_mode=PermissionMode(input["mode"]) if "mode" in input else None,
-            background=runs_in_background(asked, definition, settings, self.engine.env, fork=fork),
+            background=runs_in_background(
+                asked, definition, settings, self.engine.env, fork=fork, interactive=self.engine.interactive
+            ),
             name=input.get("name"),
         )
 

@@ -56,7 +56,7 @@ async def _revive(engine: Engine, project: ProjectState, files: TranscriptFiles,
     info = found.state.info
     definition = _definition(project, info, parent)
     worktree, place = await _where(engine, info)
-    offered = parent.tools.values() if info.fork and parent else tools_for(project, info.depth, engine.env)
+    offered = parent.tools.values() if info.fork and parent else tools_for(project, info.depth, engine)
     prompt, tools = await _prompt(engine, project, definition, files, started, {tool.name: tool for tool in offered})
     if started.base is not None:
         prompt = await _inherited(prompt, project, started.base, found.state)

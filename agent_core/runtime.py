@@ -48,7 +48,7 @@ from agent_core.stagger import Stagger
 from agent_core.subagents import run
 from agent_core.task import TERMINAL, TaskStatus
 from agent_core.transcript.index import find_transcript, first_words, read_index
-from agent_core.transcript.reading import load
+from agent_core.transcript.reading import read_page
 from agent_core.transcript.writer import TranscriptWriter
 from agent_core.worktree import Worktree, reopen
 
@@ -215,15 +215,16 @@ class Runtime:
         return found
 
     async def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> Page:
-        if agent := self._agents.get(agent_id):
-            ended = agent.idle.is_set()
-            events = await agent.log.events(after)
+        """What is in memory comes from there, everything else from the file, of which no more is read than is shown."""
+        agent = self._agents.get(agent_id)
+        if agent is not None and after >= agent.log.forgotten:
+            ended, events = agent.idle.is_set(), agent.log.kept(after)
+            page, more = events[:limit], limit is not None and len(events) > limit
         else:
-            _, path = await self._transcript_of(agent_id)
-            events = [event for event in (await load(path)).events if event.seq > after]
-            ended = True
-        page = events if limit is None else events[:limit]
-        return Page(tuple(page), page[-1].seq if page else after, ended and len(page) == len(events))
+            ended = agent is None or agent.idle.is_set()
+            path = agent.files.transcript if agent is not None else (await self._transcript_of(agent_id))[1]
+            page, more = await read_page(path, after, limit)
+        return Page(tuple(page), page[-1].seq if page else after, ended and not more)
 
     async def definitions(self) -> tuple[Definitions, tuple[Problem, ...]]:
         """Of the first folder: agent files are looked for from a working folder upwards."""

@@ -96,7 +96,7 @@ def build(
     settings = project.configuration.settings
     depth = parent.depth + 1 if parent else 0
     planning = mode is PermissionMode.PLAN
-    tools = tools_for(project, depth, engine.env)
+    tools = tools_for(project, depth, engine)
     if parent is not None:
         tools = for_child(tools, background=request.background, planning=planning)
     pool = with_guidance(assemble(definition, tools, settings.rules), engine, project, definition, depth)
@@ -228,20 +228,22 @@ def refuse_unlisted(parent: Agent, name: str) -> None:
         raise AgentDenied(f"{parent.definition.name} may launch {', '.join(allowed) or 'no agents'}, not {name!r}")
 
 
-def tools_for(project: ProjectState, depth: int, env: Mapping[str, str]) -> tuple[Tool, ...]:
+def tools_for(project: ProjectState, depth: int, engine: Engine) -> tuple[Tool, ...]:
     """TL-4: the Agent tool is there only above the depth limit."""
     own = (*builtin_tools(), *TASKS)
     if depth >= project.configuration.settings.max_depth:
         return own
-    return (AgentTool(absent=_absent(project, env)), *own, *talking_tools(background=not background_disabled(env)))
+    talking = talking_tools(background=not background_disabled(engine.env))
+    return (AgentTool(absent=_absent(project, engine)), *own, *talking)
 
 
-def _absent(project: ProjectState, env: Mapping[str, str]) -> frozenset[str]:
+def _absent(project: ProjectState, engine: Engine) -> frozenset[str]:
     """IN-12: fields of the Agent tool whose feature is off here."""
     settings = project.configuration.settings
     off = {
         "isolation": not (project.project.top / ".git").exists(),
-        "run_in_background": background_disabled(env) or forced(settings) is not None,
+        "run_in_background": background_disabled(engine.env)
+        or forced(settings, interactive=engine.interactive) is not None,
         "fork": settings.forking == "off" or settings.coordinator,
     }
     return frozenset(name for name, is_off in off.items() if is_off)

@@ -289,7 +289,7 @@ async def test_what_an_omitted_type_means(
         info = await shop.run()
         made = await child_of(shop, info)
         assert made.fork is is_fork
-        assert made.background is (settings["forking"] == "on")
+        assert made.background is (settings["forking"] == "on" and interactive)
         await shop.ended(made)
         await shop.ended(info)
 

@@ -116,19 +116,18 @@ def _child(name: str, match: Mapping[str, str], offset: int, first_byte_ms: int)
 
 
 async def _run(setting: Setting, prompt: str, settings: Mapping[str, Any]) -> Sequence[Any]:
-    """The log of the model once nothing works any more. The server has answered an agent before."""
+    """The log of the model once nothing of this conversation works any more."""
     async with setting.server(settings=settings) as (connection, _):
-        await connection.request("agent/spawn", {"prompt": prompt})
-        while await _live(connection):
+        root = (await connection.request("agent/spawn", {"prompt": prompt}))["agent"]["id"]
+        while (found := await _statuses(connection, root)) & {"pending", "running", "waiting"}:
             await asyncio.sleep(0.1)
-        listed = (await connection.request("agent/list", {}))["agents"]
-    assert {agent["status"] for agent in listed} == {"completed"}, listed
+    assert found == {"completed"}, found
     return setting.log()
 
 
-async def _live(connection: Connection) -> bool:
+async def _statuses(connection: Connection, root: str) -> set[str]:
     agents = (await connection.request("agent/list", {}))["agents"]
-    return any(agent["status"] in ("pending", "running", "waiting") for agent in agents)
+    return {agent["status"] for agent in agents if agent["rootId"] == root}
 
 
 def _read(usage: Usage) -> float:

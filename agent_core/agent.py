@@ -14,6 +14,7 @@ from agent_core.events import AgentInfo, Event, EventBody, MessageAdded, Notifie
 from agent_core.ids import AgentId, new_message_id
 from agent_core.messages import Block, Message, ModelReply, TextBlock, ToolResultBlock, Usage
 from agent_core.model.aliases import context_limit
+from agent_core.model.prices import cost
 from agent_core.model.prompt import Prompt
 from agent_core.permissions.grants import SessionGrants
 from agent_core.permissions.types import ChainLink, PermissionMode
@@ -148,7 +149,8 @@ class Agent:
 
     def add_reply(self, reply: ModelReply) -> None:
         self.add(reply.message, reply.stop_reason)
-        used = reply.usage + Usage(tool_uses=len(reply.message.tool_uses))
+        spent = cost(self.model, reply.usage, self.project.configuration.settings.prices)
+        used = reply.usage + Usage(tool_uses=len(reply.message.tool_uses), cost_usd=spent)
         context = reply.usage.total_tokens
         self.log.append(UsageReported(self.log.state.info.usage + used, context, context_limit(self.model)))
 

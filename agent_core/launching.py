@@ -15,6 +15,7 @@ from attrs import define
 
 from agent_core.agent import Agent
 from agent_core.background import background_disabled, launched, runs_in_background, usage_block
+from agent_core.budget import check_budget
 from agent_core.definitions import AgentDefinition, Isolation
 from agent_core.engine import Engine
 from agent_core.errors import ToolError, UserError
@@ -58,6 +59,7 @@ class AgentLauncher:
         if "cwd" in input and input.get("isolation") == "worktree":
             raise ToolError("cwd and isolation: worktree exclude each other; leave one out.")
         await self.parent.project.refresh()
+        check_budget(self.parent, self.engine)
         if kind_of(input, self.parent, self.engine) == "fork":
             return await self._fork(input), ""
         place = self.parent.place

@@ -94,7 +94,7 @@ class Message:
 
 @frozen
 class Usage:
-    """Tokens and counts of a whole run; `duration_ms` is wall time."""
+    """Tokens and counts of a whole run; `duration_ms` is wall time, `cost_usd` 0 where the price is not known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -103,6 +103,7 @@ class Usage:
     tool_uses: int = 0
     turns: int = 0
     duration_ms: int = 0
+    cost_usd: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -113,6 +114,7 @@ class Usage:
             self.tool_uses + other.tool_uses,
             self.turns + other.turns,
             self.duration_ms + other.duration_ms,
+            self.cost_usd + other.cost_usd,
         )
 
     @property

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from agent_core.agent import Agent, user_message
 from agent_core.agent_listing import tell_agents
+from agent_core.budget import check_budget
 from agent_core.engine import Engine
 from agent_core.ids import new_message_id
 from agent_core.messages import StopReason, ToolUseBlock
@@ -37,6 +38,7 @@ async def run_loop(agent: Agent, engine: Engine) -> StopReason:
 async def _call_model(agent: Agent, engine: Engine) -> None:
     await tell_agents(agent)
     settings = agent.project.configuration.settings
+    check_budget(agent, engine)
     await agent.log.written()
     turn = await engine.stagger.turn(_shared_key(agent), settings.stagger_ms)
     try:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
+from agent_core.model.prices import Price
 from agent_core.permissions.types import PermissionMode, PermissionRule
 
 
@@ -42,6 +43,8 @@ class Settings:
     proactive: bool = False
     max_retries: int = 10
     max_output_tokens: int = 32_000
+    prices: Mapping[str, Price] = field(factory=dict)
+    budget_usd: float | None = None
     rules: tuple[PermissionRule, ...] = ()
     default_mode: PermissionMode | None = None
 
@@ -53,6 +56,32 @@ def string(values: Mapping[str, Any], name: str, default: str | None) -> str | N
     if not isinstance(value, str) or not value.strip():
         raise BadSetting(f"the setting {name} must be a text, not {value!r}")
     return value.strip()
+
+
+def dollars(values: Mapping[str, Any], name: str) -> float | None:
+    value = values.get(name)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value <= 0):
+        raise BadSetting(f"the setting {name} must be a number of US dollars above 0, not {value!r}")
+    return value
+
+
+def prices(values: Mapping[str, Any], name: str) -> dict[str, Price]:
+    """`{"opus": {"input": 5, "output": 25}}`, dollars for a million tokens. `cacheRead` and `cacheWrite` are a tenth and
+    five quarters of the input where they are left out."""
+    found = values.get(name) or {}
+    if not isinstance(found, dict):
+        raise BadSetting(f"the setting {name} must be an object of models and their prices, not {found!r}")
+    return {model: _price(f"{name}.{model}", entry) for model, entry in found.items()}
+
+
+def _price(name: str, entry: Any) -> Price:
+    if not isinstance(entry, dict):
+        raise BadSetting(f"the setting {name} must be an object with input and output, not {entry!r}")
+    given = {part: dollars(entry, part) for part in ("input", "output", "cacheRead", "cacheWrite")}
+    input, output = given["input"], given["output"]
+    if input is None or output is None:
+        raise BadSetting(f"the setting {name} must name input and output, in dollars for a million tokens")
+    return Price(input, output, given["cacheRead"] or input / 10, given["cacheWrite"] or input * 1.25)
 
 
 def whole(values: Mapping[str, Any], name: str, default: int, least: int) -> int:

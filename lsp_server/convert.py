@@ -77,6 +77,7 @@ def usage(used: Usage) -> wire.Usage:
         used.tool_uses,
         used.turns,
         used.duration_ms,
+        round(used.cost_usd, 6) or None,
     )
 
 

@@ -21,7 +21,7 @@ LAYERS: dict[str, int] = {
     # 1 pure
     **dict.fromkeys(("settings", "state", "turn", "line_diff", "merge", "text", "text_file", "text_form", "review"), 1),
     **dict.fromkeys(("review_parts", "review_plans", "tool_pool", "tool_input", "event_log", "conversations"), 1),
-    **dict.fromkeys(("model.accumulate", "model.prompt", "model.aliases", "guidance.environment"), 1),
+    **dict.fromkeys(("model.accumulate", "model.prompt", "model.aliases", "model.prices", "guidance.environment"), 1),
     **dict.fromkeys(("guidance.builtin_agents", "guidance.agent_tool", "background"), 1),
     **dict.fromkeys(("permissions.rules", "permissions.policy", "permissions.options", "permissions.modes"), 1),
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
@@ -39,7 +39,7 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(
         ("permissions.broker", "permissions.gate", "reviews", "subagents", "forking", "reviving", "isolation"), 3
     ),
-    **dict.fromkeys(("messenger", "tool_runner"), 3),
+    **dict.fromkeys(("messenger", "budget", "tool_runner"), 3),
     # 4 façade
     "runtime": 4,
 }

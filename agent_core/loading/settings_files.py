@@ -16,7 +16,7 @@ from attrs import frozen
 from agent_core.definitions import Problem
 from agent_core.permissions.rules import parse_rule
 from agent_core.permissions.types import Behavior, PermissionMode, PermissionRule
-from agent_core.settings import BadSetting, Settings, flag, one_of, string, whole
+from agent_core.settings import BadSetting, Settings, dollars, flag, one_of, prices, string, whole
 
 _BEHAVIORS: tuple[Behavior, ...] = ("deny", "ask", "allow")
 _MODES = ("default", "acceptEdits", "plan", "dontAsk", "bubble", "inherit")
@@ -104,6 +104,8 @@ def _settings(
         proactive=flag(values, "proactive", False),
         max_retries=_env_whole(env, "CLAUDE_CODE_MAX_RETRIES") if "CLAUDE_CODE_MAX_RETRIES" in env else 10,
         max_output_tokens=_env_whole(env, "CLAUDE_CODE_MAX_OUTPUT_TOKENS") or 32_000,
+        prices=prices(values, "prices"),
+        budget_usd=dollars(values, "budgetUsd"),
         rules=rules,
         default_mode=mode,
     )

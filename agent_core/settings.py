@@ -66,7 +66,7 @@ def dollars(values: Mapping[str, Any], name: str) -> float | None:
 
 
 def prices(values: Mapping[str, Any], name: str) -> dict[str, Price]:
-    """`{"opus": {"input": 5, "output": 25}}`, dollars for a million tokens. `cacheRead` and `cacheWrite` are a tenth and
+    """`{"opus": {"input": 5, "output": 25}}`, dollars for a million tokens; `cacheRead`, `cacheWrite` are a tenth and
     five quarters of the input where they are left out."""
     found = values.get(name) or {}
     if not isinstance(found, dict):

@@ -33,17 +33,16 @@ ONE_SHOT = frozenset({"Explore", "Plan"})
 """Built-ins whose answer is all that anybody wants of them (RES-6)."""
 
 _STOP_SECONDS = 10.0
-_MAX_RESULT = 32_000
-"""Characters; TASK_MAX_OUTPUT_LENGTH changes it, up to 160,000."""
 
 
 @define(eq=False)
 class AgentLauncher:
-    """The Launcher of one Agent call of `parent`."""
+    """The Launcher of one Agent call of `parent`. `limit`: of the answer, in characters."""
 
     parent: Agent
     engine: Engine
     tool_use_id: str
+    limit: int
 
     async def launch(self, input: Mapping[str, Any]) -> ToolResult:
         try:
@@ -52,7 +51,7 @@ class AgentLauncher:
             raise ToolError(f"The agent was not launched: {error}") from error
         child.tool_use_id = self.tool_use_id
         self.engine.begin(child, input["prompt"])
-        return await answer_of(self.parent, self.engine, child, note)
+        return await answer_of(self.parent, self.engine, child, note, self.limit)
 
     async def _prepare(self, input: Mapping[str, Any]) -> tuple[Agent, str]:
         """The child, registered and not started, and what the parent must be told about it."""
@@ -101,7 +100,7 @@ class AgentLauncher:
         )
 
 
-async def answer_of(parent: Agent, engine: Engine, child: Agent, note: str) -> ToolResult:
+async def answer_of(parent: Agent, engine: Engine, child: Agent, note: str, limit: int) -> ToolResult:
     """What `parent` gets for a child that was just started: its answer, or that it works in the background."""
     if not child.background:
         await _wait(parent, engine, child)
@@ -109,7 +108,7 @@ async def answer_of(parent: Agent, engine: Engine, child: Agent, note: str) -> T
     if child.background:
         text = launched(info, tuple(name for name in ("Read", "Bash") if name in parent.tools))
         return ToolResult(tuple(TextBlock(part) for part in (text, note) if part))
-    return result_of(info, child.definition.source == "builtin", note, result_limit(engine.env))
+    return result_of(info, child.definition.source == "builtin", note, limit)
 
 
 async def _wait(parent: Agent, engine: Engine, child: Agent) -> None:
@@ -171,8 +170,3 @@ def _worktree(info: AgentInfo) -> list[str]:
     if info.worktree is None:
         return []
     return [f"worktreePath: {info.worktree.path}\nworktreeBranch: {info.worktree.branch}"]
-
-
-def result_limit(env: Mapping[str, str]) -> int:
-    text = env.get("TASK_MAX_OUTPUT_LENGTH", "")
-    return min(int(text), 160_000) if text.isdecimal() and int(text) > 0 else _MAX_RESULT

@@ -13,7 +13,7 @@ from agent_core.engine import Engine
 from agent_core.errors import ToolError, UnknownAgent, UserError
 from agent_core.events import AgentInfo
 from agent_core.ids import MAIN
-from agent_core.launching import answer_of, result_limit, result_of
+from agent_core.launching import answer_of, result_of
 from agent_core.messages import TextBlock
 from agent_core.spawning import refuse_denied
 from agent_core.task import TaskStatus
@@ -27,11 +27,12 @@ _TAIL = 2_000
 
 @define(eq=False)
 class AgentMessenger:
-    """The Messenger of one call of `sender`."""
+    """The Messenger of one call of `sender`. `limit`: of what an agent said, in characters."""
 
     sender: Agent
     engine: Engine
     tool_use_id: str
+    limit: int
 
     async def send(self, to: str, message: str) -> ToolResult:
         agent = await self._find(to)
@@ -45,7 +46,7 @@ class AgentMessenger:
         self._may_resume(agent)
         agent.tool_use_id = self.tool_use_id
         self.engine.resume(agent, message, not background_disabled(self.engine.env))
-        return await answer_of(self.sender, self.engine, agent, "")
+        return await answer_of(self.sender, self.engine, agent, "", self.limit)
 
     async def output(self, to: str, wait_seconds: float) -> ToolResult:
         agent = await self._find(to)
@@ -53,7 +54,7 @@ class AgentMessenger:
             await self._wait(agent, wait_seconds)
         final = agent.log.state.info if agent.idle.is_set() else agent.final
         if final is not None:
-            return result_of(final, agent.definition.source == "builtin", "", result_limit(self.engine.env))
+            return result_of(final, agent.definition.source == "builtin", "", self.limit)
         return ToolResult.ok(_progress(agent))
 
     async def stop(self, to: str) -> ToolResult:
@@ -66,7 +67,7 @@ class AgentMessenger:
         with anyio.move_on_after(_STOP_SECONDS):
             await agent.idle.wait()
         info = agent.log.state.info
-        said = shortened_in_the_middle(harmless(info.result or ""), result_limit(self.engine.env))[0]
+        said = shortened_in_the_middle(harmless(info.result or ""), self.limit)[0]
         return ToolResult.ok(f"Stopped {info.id}." + (f" What it had said last:\n{said}" if said else ""))
 
     async def list(self) -> ToolResult:

@@ -24,12 +24,19 @@ from agent_core.conversations import MAIN_THREAD, Conversation, group, is_main
 from agent_core.definitions import Definitions, Problem
 from agent_core.disk import write_atomically
 from agent_core.engine import Engine
-from agent_core.errors import AlreadyTerminal, InvalidParams, NotAllowed, NotReviewable, OwnedElsewhere, UnknownAgent
+from agent_core.errors import (
+    AlreadyTerminal,
+    InvalidParams,
+    NotAllowed,
+    NotReviewable,
+    OwnedElsewhere,
+    TranscriptFailed,
+    UnknownAgent,
+)
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Event, Notified
 from agent_core.forking import prepare_fork
 from agent_core.ids import MAIN, RequestId, new_conversation_id
-from agent_core.launching import result_limit
 from agent_core.loading.configuration import state_dir
 from agent_core.messages import TextBlock
 from agent_core.model.messages_api import Credentials, MessagesApi, credentials
@@ -39,6 +46,7 @@ from agent_core.ports import Asker, FileSystem, Git, Processes, ReviewTarget
 from agent_core.project import ProjectState, find_project
 from agent_core.repository import find_repository
 from agent_core.restoring import Restored
+from agent_core.result_limits import room_left
 from agent_core.review import Review
 from agent_core.reviews import Reviews, Round, Subject
 from agent_core.reviving import revive
@@ -211,7 +219,8 @@ class Runtime:
             return agent.log.state.info
         found = next((info for info in await self.list() if info.id == agent_id), None)
         if found is None:
-            raise UnknownAgent(f"there is no agent {agent_id!r} in this workspace; agent/list names them")
+            _, path = await self._transcript_of(agent_id)
+            raise TranscriptFailed(f"the transcript {path} is damaged from its beginning: its agent is in no list")
         return found
 
     async def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> Page:
@@ -372,7 +381,8 @@ class Runtime:
         parent, info = agent.parent, agent.log.state.info
         if parent is None or not info.background or agent.stopped_by_model:
             return
-        text = notification(info, agent.tool_use_id, result_limit(self.env))
+        waiting = sum(len(each.message.text) for each in parent.inbox)
+        text = notification(info, agent.tool_use_id, room_left(self.env, waiting))
         told = Notified(info.id, info.status, summary(info))
         wakes = info.status in (TaskStatus.COMPLETED, TaskStatus.FAILED)
         parent.inbox.append(Incoming(user_message(TextBlock(text), meta=NOTIFICATION), told, wakes))

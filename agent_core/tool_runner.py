@@ -23,6 +23,7 @@ from agent_core.messages import TextBlock, ToolResultBlock, ToolUseBlock
 from agent_core.messenger import AgentMessenger
 from agent_core.permissions.gate import Permitted, hidden_files, permit
 from agent_core.permissions.types import ToolKind
+from agent_core.result_limits import TELLING, result_limit
 from agent_core.task_list import TaskFile
 from agent_core.tool import Tool, ToolContext, ToolResult
 from agent_core.tool_input import invalid
@@ -107,6 +108,7 @@ class ToolBatch:
 
     def _context(self, call: ToolUseBlock) -> ToolContext:
         agent, engine = self.agent, self.engine
+        limit = result_limit(engine.env, sum(each.name in TELLING for each in self.calls))
         return ToolContext(
             agent_id=agent.id,
             place=agent.place,
@@ -114,8 +116,8 @@ class ToolBatch:
             processes=engine.processes,
             read_files=agent.read_files,
             report=lambda text: agent.record(ToolOutput(call.id, text)),
-            launcher=AgentLauncher(agent, engine, call.id),
-            messenger=AgentMessenger(agent, engine, call.id),
+            launcher=AgentLauncher(agent, engine, call.id, limit),
+            messenger=AgentMessenger(agent, engine, call.id, limit),
             tasks=TaskFile(agent.files.transcript.parents[1] / "tasks.json"),
             denied=hidden_files(agent),
         )

@@ -22,7 +22,7 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("settings", "state", "turn", "line_diff", "merge", "text", "text_file", "text_form", "review"), 1),
     **dict.fromkeys(("review_parts", "review_plans", "tool_pool", "tool_input", "event_log", "conversations"), 1),
     **dict.fromkeys(("model.accumulate", "model.prompt", "model.aliases", "model.prices", "guidance.environment"), 1),
-    **dict.fromkeys(("guidance.builtin_agents", "guidance.agent_tool", "background"), 1),
+    **dict.fromkeys(("guidance.builtin_agents", "guidance.agent_tool", "background", "result_limits"), 1),
     **dict.fromkeys(("permissions.rules", "permissions.policy", "permissions.options", "permissions.modes"), 1),
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
     # 2 adapters

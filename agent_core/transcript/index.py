@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from attrs import evolve
 
@@ -14,8 +15,9 @@ from agent_core.messages import TextBlock
 from agent_core.task import TaskStatus
 from agent_core.transcript.codec import BadRecord, decode
 
-_HEAD, _TAIL = 1 << 16, 1 << 18
-"""Bytes. A record that does not fit is passed over; the agent then shows what its other records say."""
+_FIRST, _HEAD, _TAIL = 1 << 26, 1 << 16, 1 << 18
+"""Bytes: of the first record, which holds the agent's task and may be long (F5), of what follows it, and of the end. A
+later record that does not fit is passed over; the agent then shows what its other records say."""
 
 
 def read_index(sessions: Path) -> list[AgentInfo]:
@@ -32,7 +34,7 @@ def first_words(path: Path) -> str:
     """What a person said first, empty when it is not near the beginning."""
     try:
         with path.open("rb") as file:
-            lines = file.read(_HEAD).split(b"\n")
+            lines = _beginning(file)
     except OSError:
         return ""
     for body in _bodies(lines[::-1]):
@@ -46,13 +48,17 @@ def read_info(path: Path) -> AgentInfo | None:
     try:
         with path.open("rb") as file:
             alive = _locked(file.fileno())
-            first, *head = file.read(_HEAD).split(b"\n")
+            first, *head = _beginning(file)
             file.seek(max(len(first), path.stat().st_size - _TAIL))
             tail = file.read().split(b"\n")
         started = decode(first).body
     except (OSError, BadRecord):
         return None
     return _latest(started.info, [*head, *tail], alive) if isinstance(started, Started) else None
+
+
+def _beginning(file: BinaryIO) -> list[bytes]:
+    return [file.readline(_FIRST), *file.read(_HEAD).split(b"\n")]
 
 
 def _latest(info: AgentInfo, lines: list[bytes], alive: bool) -> AgentInfo:

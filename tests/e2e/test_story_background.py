@@ -250,7 +250,7 @@ async def test_a_request_of_a_child_whose_parent_has_ended_reaches_the_person(de
 
 
 @pytest.mark.spec("RUN-5")
-async def test_to_stop_a_background_child_withdraws_its_request(desk: Desk):
+async def test_e2_to_stop_a_background_child_withdraws_its_request(desk: Desk):
     parent, made, held = await asking_child(desk)
     info = (await desk.client.request("agent/stop", {"agentId": made}, timeout=15))["agent"]
     assert (info["status"], info["pendingPermissions"]) == ("stopped", 0)
@@ -296,7 +296,7 @@ async def test_the_end_of_a_parent_is_not_that_of_its_background_children(desk: 
 
 
 @pytest.mark.spec("RUN-5")
-async def test_the_scope_tree_ends_descendants_and_withdraws_what_they_ask(desk: Desk):
+async def test_e2_the_scope_tree_ends_descendants_and_withdraws_what_they_ask(desk: Desk):
     parent, made, held = await asking_child(desk)
     params = {"agentId": parent}
     assert (await refusal(desk, "agent/stop", **params))[2] == {"code": "alreadyTerminal"}

@@ -204,7 +204,7 @@ async def test_a_parent_that_works_is_told_at_its_next_turn_and_only_once(shop: 
 
 
 @pytest.mark.spec("RUN-5")
-async def test_three_survive_an_interrupt_of_their_parent(shop: Shop) -> None:
+async def test_e1_three_survive_an_interrupt_of_their_parent(shop: Shop) -> None:
     jobs = [job(name, run_in_background=True) for name in ("one", "two", "three")]
     shop.script(
         *(child(name, say("found", gate="late")) for name in ("one", "two", "three")),
@@ -224,7 +224,7 @@ async def test_three_survive_an_interrupt_of_their_parent(shop: Shop) -> None:
 
 
 @pytest.mark.spec("RUN-5")
-async def test_the_scope_tree_ends_them_too(shop: Shop) -> None:
+async def test_e6_the_scope_tree_ends_them_too(shop: Shop) -> None:
     shop.script(child("x", say("found", gate="never")), root(say(job("x", run_in_background=True)), say("It works.")))
     info = await shop.run()
     made = await child_of(shop, info)
@@ -261,7 +261,7 @@ async def test_a_failure_is_told_with_what_was_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("RUN-9")
-async def test_a_stop_by_the_user_wakes_nobody_and_is_told_at_the_next_turn(shop: Shop) -> None:
+async def test_e6_a_stop_by_the_user_wakes_nobody_and_is_told_at_the_next_turn(shop: Shop) -> None:
     shop.script(
         child("x", say("found", gate="never")),
         root(say(job("x", run_in_background=True)), say("It works."), say("You stopped it.")),

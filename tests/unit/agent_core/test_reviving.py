@@ -52,7 +52,7 @@ async def state_of(shop: Shop, info: AgentInfo) -> AgentInfo:
 
 
 @pytest.mark.spec("TR-2", "TR-4", "TR-5", "MSG-1")
-async def test_a_finished_agent_goes_on_with_the_same_bytes(tmp_path: Path) -> None:
+async def test_i1_a_finished_agent_goes_on_with_the_same_bytes(tmp_path: Path) -> None:
     async with open_shop(tmp_path) as shop:
         (shop.folder / "a.txt").write_text("hello\n")
         shop.says(say("first", LOOK), say("done"))
@@ -234,7 +234,7 @@ async def test_one_process_at_a_time_goes_on_with_an_agent(tmp_path: Path) -> No
 
 
 @pytest.mark.spec("TR-4", "MSG-1", "RUN-8")
-async def test_a_child_comes_back_with_its_parent_and_depth(tmp_path: Path) -> None:
+async def test_f9_a_child_comes_back_with_its_parent_and_depth(tmp_path: Path) -> None:
     async with open_shop(tmp_path) as first:
         first.script(
             child("x", say("found", gate="late")),

@@ -5,7 +5,7 @@ Layers, each importing only from those before it (tests/test_architecture.py):
     values    ids messages events definitions tool task errors ports permissions/types
     pure      state turn event_log settings, model/{accumulate,prompt,aliases}, permissions/{rules,policy,options},
               transcript/{codec,repair,readable}, tool_pool tool_input, guidance/,
-              text_file text_form line_diff merge review review_parts
+              result_limits text_file text_form line_diff merge review review_parts
     adapters  model/messages_api (the anthropic SDK), transcript/{writer,index,reading}, permissions/grants, loading/,
               tools/, disk processes clock, repository git_objects worktree* snapshot* applying disk_target
     engine    slots project engine agent agent_listing spawning tool_runner query_loop subagents reviews,

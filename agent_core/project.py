@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from agent_core.worktree import project_slug, worktrees_folder
 
 @define(eq=False)
 class ProjectState:
-    """`client` are the editor's settings, `trusted` its word on this folder (None: as decided before)."""
+    """`client` are the editor's settings, `trusted` its word on this folder (None: as decided before). `on_read` is
+    called when the configuration was read anew."""
 
     project: Project
     state: Path
@@ -26,6 +27,7 @@ class ProjectState:
     client: Mapping[str, Any] = field(factory=dict)
     trusted: bool | None = None
     cli_agents: Mapping[str, Any] = field(factory=dict)
+    on_read: Callable[[], None] = lambda: None
     conversation: ConversationId = field(factory=new_conversation_id)
     _grants: dict[ConversationId, SessionGrants] = field(factory=dict)
     _loaded: tuple[object, Configuration] | None = None
@@ -65,7 +67,10 @@ class ProjectState:
 
     async def refresh(self) -> Configuration:
         """Read the files again if one of them, or what the editor said, has changed."""
+        before = self._loaded
         await anyio.to_thread.run_sync(self._refresh)
+        if self._loaded is not before:
+            self.on_read()
         return self.configuration
 
     def _refresh(self) -> None:

@@ -84,6 +84,8 @@ class Runtime:
     api_key: str | None = None
     cli_agents: Mapping[str, Any] = field(factory=dict)
     interactive: bool = True
+    on_read: list[Callable[[], None]] = field(factory=list)
+    """Called whenever the configuration of a folder was read anew."""
     _engine: Engine | None = None
     _reviews: Reviews | None = None
     _group: TaskGroup | None = None
@@ -315,7 +317,9 @@ class Runtime:
         inside = [folder for folder in self.folders if cwd.resolve().is_relative_to(folder.resolve())]
         root = max(inside, key=lambda folder: len(folder.parts)) if inside else cwd
         if root not in self._projects:
-            self._projects[root] = ProjectState(find_project(root), state_dir(self.env), self.env)
+            self._projects[root] = ProjectState(
+                find_project(root), state_dir(self.env), self.env, on_read=self._was_read
+            )
         project = self._projects[root]
         project.client, project.trusted = self._said.get(root, (self.client_settings, self.trusted))
         project.cli_agents = self.cli_agents
@@ -343,6 +347,10 @@ class Runtime:
         self._start(agent, task, background=agent.background)
 
     # Inside
+
+    def _was_read(self) -> None:
+        for listener in self.on_read:
+            listener()
 
     def _holds(self, cwd: Path) -> bool:
         """A folder that was taken out of the workspace is in none of it, unless it lies in one that is left."""

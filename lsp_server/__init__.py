@@ -9,6 +9,7 @@
     methods/                                    one inbound method each
     outbound.py, prompts.py, progress.py,
     plain_progress.py                           what we say, ask and report to the editor
+    faults.py                                   faults of agent and settings files as diagnostics
     documents.py, positions.py, edits.py        open buffers, and edits to them
     demo/                                       the scripted model service and the terminal client of `agent-ls demo`
 

@@ -59,7 +59,7 @@ def initialize_result(params: dict) -> dict:  # type: ignore[type-arg]
     client = params.get("capabilities") or {}
     capabilities: dict[str, object] = {
         "positionEncoding": position_encoding(client),
-        "textDocumentSync": {"openClose": True, "change": INCREMENTAL_SYNC, "save": False},
+        "textDocumentSync": {"openClose": True, "change": INCREMENTAL_SYNC, "save": True},
         "workspace": {
             "workspaceFolders": {"supported": True, "changeNotifications": True},
             "textDocumentContent": {"schemes": ["agent-base", "agent-worktree", "agent-transcript"]},

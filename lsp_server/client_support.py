@@ -23,6 +23,8 @@ class ClientSupport:
     work_done_progress: bool
     configuration: bool
     document_changes: bool
+    watched_files: bool
+    relative_patterns: bool
 
     @classmethod
     def of(cls, params: dict[str, Any]) -> ClientSupport:
@@ -40,6 +42,8 @@ class ClientSupport:
             work_done_progress=window.get("workDoneProgress") is True,
             configuration=workspace.get("configuration") is True,
             document_changes=_section(workspace, "workspaceEdit").get("documentChanges") is True,
+            watched_files=_section(workspace, "didChangeWatchedFiles").get("dynamicRegistration") is True,
+            relative_patterns=_section(workspace, "didChangeWatchedFiles").get("relativePatternSupport") is True,
         )
 
 

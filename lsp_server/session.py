@@ -16,6 +16,7 @@ from agent_core.runtime import Runtime
 from lsp_server import convert
 from lsp_server.client_support import ClientSupport
 from lsp_server.documents import OpenDocuments, uri_to_path
+from lsp_server.faults import ShownFaults, watch_files
 from lsp_server.outbound import EditorClient
 from lsp_server.plain_progress import PlainProgress
 from lsp_server.progress import DeltaMerger
@@ -41,6 +42,7 @@ class EditorSession:
     client: EditorClient = field(init=False)
     asker: EditorAsker = field(init=False)
     plain: PlainProgress = field(init=False)
+    faults: ShownFaults = field(init=False)
     folders: tuple[Path, ...] = ()
     settings: dict[str, Any] = field(factory=dict)
     trusted: bool | None = None
@@ -49,6 +51,7 @@ class EditorSession:
         self.client = EditorClient(self.rpc, self.support)
         self.asker = EditorAsker(self.client)
         self.plain = PlainProgress(self.client, self.runtime, self.group)
+        self.faults = ShownFaults(self.rpc, self.runtime)
         self.documents.encoding = self.support.encoding
         self.documents.send_edit = self.client.edit
 
@@ -80,10 +83,20 @@ class EditorSession:
     def attach(self) -> None:
         self.runtime.attach(self.asker)
         self.runtime.watch(self._watch)
+        self.runtime.on_read.append(self.look_for_faults)
 
     def detach(self) -> None:
+        self.runtime.on_read.remove(self.look_for_faults)
         self.runtime.unwatch(self._watch)
         self.runtime.detach(self.asker)
+
+    async def begin_watching(self) -> None:
+        """The faults of agent and settings files as they are, and from now on as they come and go."""
+        await self.faults.show(self.folders)
+        await watch_files(self.rpc, self.support, self.runtime, self.folders)
+
+    def look_for_faults(self) -> None:
+        self.group.start_soon(self.faults.show, self.folders)
 
     def _watch(self, log: EventLog) -> None:
         self.group.start_soon(self._follow, log)

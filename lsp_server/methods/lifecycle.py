@@ -20,6 +20,18 @@ _FIRST_ANSWERS = 0.1
 """Seconds that the requests right behind `initialized` have for themselves before the imports compete with them."""
 
 
+async def _begin(session: EditorSession) -> None:
+    """With the editor's settings; the answer to them comes first."""
+    await session.pull_settings()
+    await anyio.sleep(_FIRST_ANSWERS)
+    await session.begin_watching()
+
+
+async def _pull_again(session: EditorSession) -> None:
+    await session.pull_settings()
+    session.look_for_faults()
+
+
 async def _load_sdks_soon() -> None:
     await anyio.sleep(_FIRST_ANSWERS)
     threading.Thread(target=_load_sdks, name="imports", daemon=True).start()
@@ -37,7 +49,7 @@ def _load_sdks() -> None:
 def register_lifecycle(session: EditorSession) -> None:
     def initialized(params: Any) -> None:
         session.group.start_soon(_load_sdks_soon)
-        session.group.start_soon(session.pull_settings)
+        session.group.start_soon(_begin, session)
 
     def settings(params: Any) -> None:
         """Clients that push send the settings here; the others are asked again."""
@@ -46,8 +58,9 @@ def register_lifecycle(session: EditorSession) -> None:
         if isinstance(own, dict):
             session.settings = own
             session.tell_workspace()
+            session.look_for_faults()
         else:
-            session.group.start_soon(session.pull_settings)
+            session.group.start_soon(_pull_again, session)
 
     def folders(params: Any) -> None:
         removed, added = (
@@ -55,9 +68,14 @@ def register_lifecycle(session: EditorSession) -> None:
             for side in ("removed", "added")
         )
         session.change_folders(set(removed), added)
+        session.look_for_faults()
+
+    def files(params: Any) -> None:
+        session.look_for_faults()
 
     session.rpc.listeners |= {
         types.INITIALIZED: initialized,
         types.WORKSPACE_DID_CHANGE_CONFIGURATION: settings,
         types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: folders,
+        types.WORKSPACE_DID_CHANGE_WATCHED_FILES: files,
     }

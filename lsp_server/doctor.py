@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,12 +15,13 @@ from attrs import frozen
 
 from agent_core.errors import AgentError, MissingCredentials
 from agent_core.loading.configuration import state_dir
-from agent_core.model.messages_api import CREDENTIAL_VARIABLES
+from agent_core.model.aliases import ALIASES, exact_id
+from agent_core.model.messages_api import CREDENTIAL_VARIABLES, listed_models
 from agent_core.repository import GitCommand, find_repository
 from agent_core.runtime import Runtime, is_live
 from lsp_server.capabilities import VERSION
 
-_CONNECT_SECONDS = 3.0
+_CONNECT_SECONDS, _LIST_SECONDS = 3.0, 5.0
 
 
 @frozen
@@ -55,6 +57,8 @@ async def examine(cwd: Path) -> AsyncIterator[Finding]:
         yield Finding(level, f"{problem.path}:{problem.line + 1}: {problem.message}")
     yield Finding("ok", f"agents: {', '.join(agent.name for agent in configuration.definitions.active)}")
     for finding in (_credentials(runtime), await _endpoint(runtime), _state(runtime)):
+        yield finding
+    async for finding in _aliases(runtime):
         yield finding
     live = [info for info in await runtime.list() if is_live(info)]
     yield Finding(
@@ -101,6 +105,26 @@ async def _endpoint(runtime: Runtime) -> Finding:
     except (OSError, TimeoutError) as error:
         return Finding("error", f"the model service {shown} cannot be reached ({error}); check ANTHROPIC_BASE_URL")
     return Finding("ok", f"the model service {shown} accepts connections")
+
+
+async def _aliases(runtime: Runtime) -> AsyncIterator[Finding]:
+    """Nothing is wrong with a service that lists no models."""
+    try:
+        listed = await listed_models(runtime.credentials(), _LIST_SECONDS)
+    except MissingCredentials:
+        listed = None
+    if not listed:
+        yield Finding("ok", "model aliases were not checked: the service lists no models")
+        return
+    wrong = 0
+    for alias in ALIASES:
+        name = exact_id(alias, runtime.env).removesuffix("[1m]")
+        if not any(each == name or re.fullmatch(re.escape(name) + r"-\d{8}", each) for each in listed):
+            wrong += 1
+            fix = f"set ANTHROPIC_DEFAULT_{alias.upper()}_MODEL to one that it lists"
+            yield Finding("warning", f"the alias {alias} stands for {name}, which the service does not list; {fix}")
+    if not wrong:
+        yield Finding("ok", f"model aliases: {', '.join(ALIASES)} are listed by the service")
 
 
 def _state(runtime: Runtime) -> Finding:

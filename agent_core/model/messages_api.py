@@ -13,7 +13,7 @@ from contextlib import aclosing
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from anyio import to_thread
+from anyio import fail_after, to_thread
 from attrs import define, field, frozen
 
 from agent_core.errors import FatalModelError, MissingCredentials, RetryableModelError
@@ -127,6 +127,22 @@ class MessagesApi:
     def _unreachable(self, error: BaseException) -> str:
         where = self._client.base_url if self._client else "the model service"
         return f"no answer from {where}: {type(error).__name__} {error}".rstrip()
+
+
+async def listed_models(found: Credentials, seconds: float) -> frozenset[str] | None:
+    """The ids that the service lists, None when it does not say so within that time: many gateways have no list."""
+    import anthropic
+    import httpx2
+
+    client = anthropic.AsyncAnthropic(
+        api_key=found.api_key, auth_token=found.auth_token, base_url=found.base_url, max_retries=0, timeout=seconds
+    )
+    try:
+        async with client:
+            with fail_after(seconds):
+                return frozenset([model.id async for model in client.models.list(limit=1000)])
+    except (anthropic.AnthropicError, httpx2.HTTPError, TimeoutError, ValueError, TypeError, AttributeError):
+        return None
 
 
 @cache

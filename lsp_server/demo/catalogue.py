@@ -9,6 +9,10 @@ from lsp_server.demo.refusals import Invalid
 from lsp_server.demo.script import MODELS
 
 NAMES = (
+    "claude-opus-5-5",
+    "claude-sonnet-5-5",
+    "claude-haiku-5-5",
+    "claude-fable-5-2",
     "claude-opus-5",
     "claude-fable-5",
     "claude-sonnet-5",

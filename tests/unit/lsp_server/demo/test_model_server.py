@@ -215,7 +215,7 @@ async def test_models_and_counting(serve):
     models = await client.models.list()
     one = await client.models.retrieve("claude-opus-5")
     counted = await client.messages.count_tokens(model="claude-sonnet-5", messages=[HELLO])
-    assert (models.data[0].id, one.display_name, counted.input_tokens) == ("claude-opus-5", "Claude Opus 5", 7)
+    assert (models.data[0].id, one.display_name, counted.input_tokens) == ("claude-opus-5-5", "Claude Opus 5", 7)
     with pytest.raises(anthropic.NotFoundError):
         await client.models.retrieve("gpt-7")
     assert [e.path for e in server.log] == [

@@ -87,12 +87,14 @@ class Started:
 
 @frozen
 class StatusChanged:
-    """`worktree` comes with the first `running` of an isolated agent, once its checkout exists."""
+    """`worktree` comes with the first `running` of an isolated agent, once its checkout exists; `summary` is one line
+    on what a background agent does (RUN-11)."""
 
     status: TaskStatus
     background: bool
     queue_position: int | None = None
     worktree: WorktreeInfo | None = None
+    summary: str | None = None
 
 
 @frozen

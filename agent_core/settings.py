@@ -38,6 +38,7 @@ class Settings:
     stagger_ms: int = 5_000
     agent_list_attachment: bool = False
     parallel_guidance: bool = True
+    progress_summaries: bool = False
     coordinator: bool = False
     assistant: bool = False
     proactive: bool = False

@@ -22,6 +22,7 @@ from agent_core.guidance.environment import environment
 from agent_core.ids import new_message_id
 from agent_core.isolation import isolate, settle
 from agent_core.messages import Message, StopReason, TextBlock, Usage
+from agent_core.progress_summary import with_summaries
 from agent_core.query_loop import STOPPED, run_loop
 from agent_core.state import unanswered
 from agent_core.task import TaskStatus
@@ -78,7 +79,7 @@ async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
             await isolate(agent, engine)
             await agent.recall()
             _add_first(agent, engine, first)
-            return Outcome(TaskStatus.COMPLETED, await run_loop(agent, engine))
+            return Outcome(TaskStatus.COMPLETED, await with_summaries(agent, engine, lambda: run_loop(agent, engine)))
     except AgentError as error:
         return Outcome(TaskStatus.FAILED, error=str(error))
     except Exception as error:

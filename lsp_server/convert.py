@@ -104,7 +104,7 @@ def event_body(body: events.EventBody) -> wire.Json:
             return {"kind": "started", "agent": to_wire(agent(info))}
         case events.StatusChanged():
             fields = {"kind": "status", "status": body.status.value, "background": body.background}
-            return _with(fields, queuePosition=body.queue_position)
+            return _with(fields, queuePosition=body.queue_position, summary=body.summary)
         case events.MessageAdded(message):
             return _message(message)
         case events.ToolCalled():

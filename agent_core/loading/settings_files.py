@@ -99,6 +99,7 @@ def _settings(
         stagger_ms=whole(values, "staggerMs", 5_000, 0),
         agent_list_attachment=flag(values, "agentListAttachment", False),
         parallel_guidance=flag(values, "parallelGuidance", True),
+        progress_summaries=flag(values, "progressSummaries", False),
         coordinator=_env_flag(env, "CLAUDE_CODE_COORDINATOR_MODE") or flag(values, "coordinator", False),
         assistant=flag(values, "assistant", False),
         proactive=flag(values, "proactive", False),

@@ -7,14 +7,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from agent_core import progress_summary
 from agent_core.errors import TranscriptFailed
-from agent_core.events import ToolEnded
+from agent_core.events import StatusChanged, ToolEnded
 from agent_core.permissions.types import PermissionAnswer, PermissionMode
 from agent_core.task import TaskStatus
 from lsp_server.demo.script import Fault, conversation, say, use
-from tests.unit.agent_core.test_background import child, child_of, job, opened, root
+from tests.unit.agent_core.test_background import child, child_of, job, opened, root, runs
 from tests.unit.agent_core.test_forking import fork, forked, share, tokens, unmarked
 from tests.unit.agent_core.workshop import Person, Shop, open_shop
 
@@ -188,6 +190,73 @@ async def test_i6_each_agent_shows_what_it_read_from_the_cache_and_wrote_to_it(s
         usage = (await shop.runtime.info(agent.id)).usage
         assert usage.cache_read_tokens == sum(each["cache_read_input_tokens"] for each in counts) > 0
         assert usage.cache_creation_tokens == sum(each["cache_creation_input_tokens"] for each in counts) > 0
+
+
+@pytest.mark.spec("RUN-11")
+async def test_i7_a_summary_reads_the_agents_prefix_and_is_asked_for_only_after_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_summary, "EVERY_SECONDS", 0.05)
+    async with opened(tmp_path, progressSummaries=True) as shop:
+        path = shop.folder / "a.txt"
+        path.write_text("hello\n" * 500)
+        look = use("Read", file_path=str(path))
+        shop.script(
+            conversation(
+                say("Reading\n a.txt"),
+                say("Ignored", use("Bash", command="touch made"), prefix_changed="the question stood at the end"),
+                last_user=progress_summary.QUESTION,
+                name="summary",
+            ),
+            child("x", say("I look.", look), say("Again.", look, gate="one"), say("found", gate="two")),
+            root(say(job("x", run_in_background=True)), say("ok"), say("heard")),
+        )
+        info = await shop.run()
+        made = await child_of(shop, info)
+        first = await shop.event(made, StatusChanged, lambda body: body.summary is not None)
+        await anyio.sleep(0.3)
+        assert len(shop.model.requests("summary")) == 1, "nothing is new"
+        shop.model.gate("one").set()
+        second = await shop.event(made, StatusChanged, lambda body: body.summary not in (None, first.summary))
+        shop.model.gate("two").set()
+        info = await runs(shop, info, 2)
+        made = await shop.runtime.info(made.id)
+        assert (first.summary, second.summary, made.result) == ("Reading a.txt", "Ignored", "found")
+        assert not (shop.folder / "made").exists(), "no tool runs"
+        for number in range(2):
+            own, side = shop.asked(number, "x"), shop.asked(number, "summary")
+            assert {**side, "messages": side["messages"][:-1], "max_tokens": 0} == {**own, "max_tokens": 0}
+            assert tokens(shop, "summary", number)["cache_creation_input_tokens"] == 0
+            assert share(shop, "summary", number) >= 0.95
+        assert not any(progress_summary.QUESTION in json.dumps(each.json) for each in shop.model.requests("x"))
+        before, last = tokens(shop, "x", 1), tokens(shop, "x", 2)
+        assert last["cache_read_input_tokens"] >= 0.99 * (sum(before.values()) - before["input_tokens"])
+        assert made.usage.turns == 3, "the summaries cost, but are no turns"
+        assert len(shop.model.requests("summary")) == 2
+
+
+@pytest.mark.spec("RUN-11")
+async def test_i7_a_summary_that_fails_costs_the_agent_nothing_and_without_the_setting_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_summary, "EVERY_SECONDS", 0.02)
+    for wanted in (True, False):
+        async with opened(tmp_path / str(wanted), progressSummaries=wanted) as shop:
+            shop.script(
+                conversation(
+                    say("", fault=Fault("status", status=529)), last_user=progress_summary.QUESTION, name="summary"
+                ),
+                child("x", say("I look.", use("Glob", pattern="*")), say("found", gate="late")),
+                root(say(job("x", run_in_background=True)), say("ok"), say("heard")),
+            )
+            info = await shop.run()
+            if wanted:
+                await shop.model.wait_for(1, conversation="summary")
+            else:
+                await anyio.sleep(0.2)
+            shop.model.gate("late").set()
+            info = await runs(shop, info, 2)
+            assert (info.result, len(shop.model.requests("summary"))) == ("heard", int(wanted))
 
 
 # J. Context overflow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
+import psutil
 import pytest
 
 from lsp_server.demo.script import conversation, say, use
@@ -127,3 +128,76 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(star
         "slow": "stopped",
     }
     assert editor.status() == ""
+
+
+def test_a_child_goes_to_the_background_and_an_agent_of_an_earlier_server_is_resumed_and_forked(start, model, repo):
+    model.says(
+        conversation(
+            say(use("Agent", description="Slow job", prompt="child go")),
+            say("I go on."),
+            say("I heard of it."),
+            first_user="root go",
+            name="root",
+        ),
+        conversation(
+            say(use("Read", file_path="notes.txt")),
+            say("It is done.", gate="late"),
+            first_user="child go",
+            name="child",
+        ),
+        conversation(say("I am the fork."), user="look again", not_user="I am the fork.", name="fork", offset=2),
+        conversation(
+            say(use("Read", file_path="notes.txt")),
+            say("At last.", gate="later"),
+            say("I know of the fork."),
+            say("Noted."),
+            first_user="earlier go",
+            name="earlier",
+        ),
+    )
+    editor = start("app.py")
+
+    def shows(pattern):
+        editor.wait_until(lambda: re.search(pattern, editor.text), pattern)
+
+    editor.command("Agent spawn name=parent root go")
+    editor.command("Agent list")
+    editor.wait_for("└ ▶ Slow job")
+    editor.keys("gg/Slow<CR>b")
+    editor.wait_for("Agent done: parent")
+    assert "In the background: Slow job" in editor.messages()
+    shows(r"✓ parent \(root go\) +done")
+    shows(r"└ ▶ Slow job +background")
+    editor.picture("background")
+    editor.command("Agent log parent")
+    editor.wait_for("I go on.")
+    model.release("late")
+    editor.wait_for("I heard of it.")
+    shows(r"└ ✓ Slow job +done")
+    assert "Agent done: Slow job" in editor.messages()
+    editor.keys("q")
+
+    editor.command("Agent list")
+    editor.command("Agent spawn name=early earlier go")
+    editor.wait_until(lambda: model.told().count("earlier go") == 2, "it has had a turn")
+    [server] = [each for each in psutil.Process(editor.process).children(True) if "serve" in each.cmdline()]
+    server.kill()
+    editor.wait_for("The agent server ended")
+    shows(r"early \(earlier go\) +interrupted")
+    editor.keys("gg/early<CR>R")
+    editor.wait_for("Resumed: early")
+    model.release("later")
+    editor.wait_for("Agent done: early")
+    editor.keys("g?")
+    editor.wait_for("R     resume it")
+    editor.picture("keys")
+    editor.keys("q")
+    editor.command("Agent fork early")
+    editor.wait_for("What shall the fork do?")
+    editor.keys("look again<CR>")
+    editor.wait_for("Agent done: look again")
+    editor.command("Agent send early")
+    editor.wait_for("To early (earlier go):")
+    editor.keys("thanks<CR>")
+    editor.wait_until(lambda: "thanks" in model.told(), "it is told")
+    editor.wait_until(lambda: editor.status() == "", "all is done")

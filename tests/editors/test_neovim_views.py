@@ -19,6 +19,9 @@ from tests.git_helpers import Repo
 __all__ = ["clean_git", "editor", "model", "repo", "shared", "start"]
 
 
+NAMES = ["spawn", "list", "approve", "review", "stop", "background", "resume", "send", "fork", "log"]
+
+
 def sent(editor: Editor, command: str) -> dict[str, object]:
     """What `:Agent spawn` would send."""
     editor.lua("""
@@ -43,7 +46,7 @@ def test_the_plugin_loads_nothing_until_it_is_used(start: Start) -> None:
     fresh = start()
     loaded = "return vim.tbl_filter(function(n) return vim.startswith(n, 'agent_ls') end, vim.tbl_keys(package.loaded))"
     assert (fresh.lua(loaded), fresh.nvim.funcs.exists(":Agent")) == ([], 2)
-    assert fresh.nvim.funcs.getcompletion("Agent ", "cmdline") == ["spawn", "list", "approve", "review", "stop", "log"]
+    assert fresh.nvim.funcs.getcompletion("Agent ", "cmdline") == NAMES
 
 
 def test_with_no_file_open_everything_works(start: Start, model: Model, repo: Repo) -> None:
@@ -146,7 +149,7 @@ def test_the_list_fits_and_shows_every_depth(editor: Editor, model: Model, size:
     badge = next(line for line in lines if "NEEDS YOU" in line)
     assert re.match(r"[├└] ▶ A very long .*… +NEEDS YOU", badge)
     assert any(re.match(r"[├└] ▶ Überprüfe 日本語 text +running", line) for line in lines)
-    assert " <CR> log  r review  s stop  a approve  q close" in screen
+    assert " <CR> log  r review  s stop  a approve  q close  g? more" in screen
     if size[0] == 60:
         assert badge.endswith(" NEEDS YOU")
         assert re.search(r"\n +\d+s · .*general-purpose · Bash echo xxx.*…", screen)
@@ -192,6 +195,7 @@ def test_stop_lets_choose_when_several_run(editor: Editor, model: Model) -> None
         end
     """)
     editor.command("Agent spawn name=one go one")
+    editor.wait_until(lambda: editor.status() == "agents: 1 running", "the first one runs")
     editor.command("Agent spawn name=two go two")
     editor.wait_until(lambda: editor.status() == "agents: 2 running", "both run")
     editor.command("Agent stop")

@@ -28,6 +28,26 @@ function M.is_live(info)
   return LIVE[info.status] == true
 end
 
+--- Its parent waits for it.
+function M.is_foreground(info)
+  return M.is_live(info) and info.parentId ~= nil and not info.background
+end
+
+--- It works below another agent that does not wait for it.
+function M.is_background(info)
+  return info.parentId ~= nil and info.background
+end
+
+--- It ended before its work was done.
+function M.is_resumable(info)
+  return not M.is_live(info) and info.status ~= "completed"
+end
+
+--- It has said something that a fork can go on from.
+function M.is_forkable(info)
+  return info.usage.turns > 0
+end
+
 --- Changes wait in a worktree of its own.
 function M.is_reviewable(info)
   return info.worktree ~= nil
@@ -178,7 +198,7 @@ local function reload(info, paths)
 end
 
 local function told_end(info)
-  if info.depth > 0 and info.status == "completed" then
+  if info.depth > 0 and info.status == "completed" and not M.is_background(info) then
     return
   end
   local what = M.title(info)
@@ -197,6 +217,7 @@ local apply = {
   end,
   status = function(agent, event)
     agent.info.status = event.status
+    agent.info.background = event.background
     agent.queue = event.queuePosition
   end,
   toolCall = function(agent, event)
@@ -321,6 +342,56 @@ function M.stop(info)
     record(result.agent)
     M.changed()
     ui.note(("Stopped: %s"):format(M.title(result.agent)))
+  end)
+end
+
+local function ask_server(name, params, said)
+  client.request(name, params, function(result)
+    record(result.agent)
+    M.changed()
+    ui.note(("%s: %s"):format(said, M.title(result.agent)))
+  end)
+end
+
+--- Whoever waits for it goes on, and is told when it ends.
+---@param info agent_ls.AgentInfo
+function M.background(info)
+  if not M.is_foreground(info) then
+    return ui.note(("No agent waits for %s"):format(M.title(info)))
+  end
+  ask_server("background", { agentId = info.id }, "In the background")
+end
+
+--- Goes on with one that was interrupted or stopped, or failed.
+---@param info agent_ls.AgentInfo
+function M.resume(info)
+  if not M.is_resumable(info) then
+    local why = M.is_live(info) and "is running" or "is done; send it a message instead (:Agent send)"
+    return ui.note(("%s %s"):format(M.title(info), why))
+  end
+  ask_server("resume", { agentId = info.id }, "Resumed")
+end
+
+--- Tells it something. One that has ended goes on with it.
+---@param info agent_ls.AgentInfo
+function M.send(info)
+  vim.ui.input({ prompt = ("To %s: "):format(M.title(info)) }, function(text)
+    if text and text:match("%S") then
+      ask_server("send", { to = info.id, message = vim.trim(text) }, "Sent to")
+    end
+  end)
+end
+
+--- Starts another agent that knows all that this one knows.
+---@param info agent_ls.AgentInfo
+function M.fork(info)
+  if not M.is_forkable(info) then
+    return ui.note(("%s has not said anything yet"):format(M.title(info)))
+  end
+  vim.ui.input({ prompt = "What shall the fork do? " }, function(text)
+    if text and text:match("%S") then
+      ask_server("spawn", { prompt = vim.trim(text), fork = true, parentId = info.id }, "Forked")
+    end
   end)
 end
 

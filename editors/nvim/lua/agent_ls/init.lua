@@ -125,6 +125,10 @@ local function choose(wanted, fits, none, action)
   require("agent_ls.agents").choose(wanted ~= "" and wanted or nil, fits, none, action)
 end
 
+local function any()
+  return true
+end
+
 local commands = {
   spawn = spawn,
   list = function()
@@ -147,20 +151,36 @@ local commands = {
     local agents = require("agent_ls.agents")
     choose(wanted, agents.is_live, "No agent is running", agents.stop)
   end,
+  background = function(wanted)
+    local agents = require("agent_ls.agents")
+    choose(wanted, agents.is_foreground, "No agent is waited for by another one", agents.background)
+  end,
+  resume = function(wanted)
+    local agents = require("agent_ls.agents")
+    choose(wanted, agents.is_resumable, "No agent was interrupted or stopped, and none failed", agents.resume)
+  end,
+  send = function(wanted)
+    choose(wanted, any, "There are no agents yet", require("agent_ls.agents").send)
+  end,
+  fork = function(wanted)
+    local agents = require("agent_ls.agents")
+    choose(wanted, agents.is_forkable, "No agent has said anything yet", agents.fork)
+  end,
   log = function(wanted)
-    choose(
-      wanted,
-      function()
-        return true
-      end,
-      "There are no agents yet",
-      function(info)
-        require("agent_ls.log").open(info)
-      end
-    )
+    choose(wanted, any, "There are no agents yet", function(info)
+      require("agent_ls.log").open(info)
+    end)
   end,
 }
-local NAMES = { "spawn", "list", "approve", "review", "stop", "log" }
+local NAMES = { "spawn", "list", "approve", "review", "stop", "background", "resume", "send", "fork", "log" }
+--- Which agents each command is for.
+local FITS = {
+  review = "is_reviewable",
+  stop = "is_live",
+  background = "is_foreground",
+  resume = "is_resumable",
+  fork = "is_forkable",
+}
 
 --- `:Agent {name} {rest}`
 ---@param args {args: string, range: integer, line1: integer, line2: integer}
@@ -186,9 +206,6 @@ local function starting_with(lead, words)
 end
 
 local function agent_words(fits)
-  if not package.loaded["agent_ls.agents"] then
-    return {}
-  end
   return vim.tbl_map(function(info)
     return info.name or info.id
   end, require("agent_ls.agents").all(fits))
@@ -218,8 +235,10 @@ function M.complete(lead, line, column)
     return starting_with(lead, spawn_words(lead))
   end
   local agents = package.loaded["agent_ls.agents"]
-  local fits = ({ stop = agents and agents.is_live, review = agents and agents.is_reviewable })[name]
-  return (name == "stop" or name == "review" or name == "log") and starting_with(lead, agent_words(fits)) or {}
+  if not agents or not (FITS[name] or name == "send" or name == "log") then
+    return {}
+  end
+  return starting_with(lead, agent_words(agents[FITS[name]]))
 end
 
 return M

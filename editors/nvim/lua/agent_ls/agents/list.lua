@@ -106,7 +106,18 @@ local function on_agent(action)
   end
 end
 
-local KEYS = " <CR> log  r review  s stop  a approve  q close"
+local KEYS = " <CR> log  r review  s stop  a approve  q close  g? more"
+local HELP = {
+  "<CR>  log of the agent at the cursor",
+  "r     review its changes",
+  "s     stop it",
+  "a     answer its question",
+  "b     send it to the background: the agent above it goes on",
+  "R     resume it, when it was interrupted or stopped, or failed",
+  "m     send it a message",
+  "f     fork it: another agent that knows all that it knows",
+  "q     close the list",
+}
 
 local function map_keys(buf)
   local function map(key, action, description)
@@ -127,6 +138,13 @@ local function map_keys(buf)
     "Review its changes"
   )
   map("s", on_agent(agents.stop), "Stop the agent")
+  map("b", on_agent(agents.background), "Send the agent to the background")
+  map("R", on_agent(agents.resume), "Resume the agent")
+  map("m", on_agent(agents.send), "Send the agent a message")
+  map("f", on_agent(agents.fork), "Fork the agent")
+  map("g?", function()
+    require("agent_ls.review.floats").text(HELP, " Help ")
+  end, "Help")
   map(
     "a",
     on_agent(function(info)

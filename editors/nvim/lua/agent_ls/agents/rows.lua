@@ -42,7 +42,8 @@ local function elapsed(info)
   if not start then
     return ""
   end
-  return ui.duration((ui.epoch(info.endedAt) or os.time()) - start)
+  local stop = not agents.is_live(info) and ui.epoch(info.endedAt)
+  return ui.duration((stop or os.time()) - start)
 end
 
 local function tokens(usage)
@@ -73,6 +74,9 @@ local function state_word(agent)
   end
   if info.status == "completed" and agents.is_reviewable(info) then
     return "to review", "AgentLsKey"
+  end
+  if info.status == "running" and agents.is_background(info) then
+    return "background", COLOURS.running
   end
   return agents.word(info), COLOURS[info.status]
 end

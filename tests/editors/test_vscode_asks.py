@@ -12,10 +12,10 @@ from playwright.sync_api import expect
 from lsp_server.demo.script import conversation, say, use
 from tests.editors.nvim_editor import Model
 from tests.editors.vscode_editor import AGAIN, Code, Window, again, until
-from tests.editors.vscode_fixtures import clean_git, code, code_and_model, model, repo, shared_repo, vsix, win
+from tests.editors.vscode_fixtures import clean_git, code, code_and_model, model, repo, shared_repo, vsix, win, window
 from tests.git_helpers import Repo
 
-__all__ = ["clean_git", "code", "code_and_model", "model", "repo", "shared_repo", "vsix", "win"]
+__all__ = ["clean_git", "code", "code_and_model", "model", "repo", "shared_repo", "vsix", "win", "window"]
 
 pytestmark = pytest.mark.timeout(600)
 FOLDER = "In this folder"
@@ -114,10 +114,7 @@ def test_a_missing_server_is_told_with_the_fix_and_a_crashed_one_comes_back(
     model.says(conversation(say(use("Bash", command="touch made")), say("done"), first_user="go"))
     window.launch("go on", FOLDER)
     window.status_is("1 needs you")
-    servers = [each for each in psutil.process_iter(["cmdline"]) if is_server(each, repo)]
-    assert servers
-    for each in servers:
-        os.kill(each.pid, signal.SIGKILL)
+    kill_servers(repo)
     expect(window.row("go on", "interrupted")).to_be_visible()
     expect(window.badge).to_be_hidden()
     expect(window.page.locator(".notification-toast").filter(has_text="agent-ls ended unexpectedly")).to_be_visible()
@@ -128,6 +125,13 @@ def test_a_missing_server_is_told_with_the_fix_and_a_crashed_one_comes_back(
     window.answer("1 Allow once")
     expect(window.row("go again", "done")).to_be_visible()
     until(lambda: (repo.path / "made").exists(), "the call was made")
+
+
+def kill_servers(repo: Repo) -> None:
+    servers = [each for each in psutil.process_iter(["cmdline"]) if is_server(each, repo)]
+    assert servers
+    for each in servers:
+        os.kill(each.pid, signal.SIGKILL)
 
 
 def is_server(process: psutil.Process, repo: Repo) -> bool:
@@ -233,3 +237,58 @@ def test_comments_on_lines_are_collected_and_sent_as_one_message_and_the_agent_g
     assert r"app.py:3: why 33?\n\nnotes.txt:2: in French, please" in model.told()
     expect(win.page.locator(".review-widget")).to_have_count(0)
     win.command("Agent: Close Review")
+
+
+def test_a_child_goes_to_the_background_and_an_agent_of_an_earlier_server_is_resumed(
+    window: Window, model: Model, repo: Repo
+) -> None:
+    model.says(
+        conversation(
+            say(use("Agent", description="Slow job", prompt="child go", isolation="worktree")),
+            say("I go on."),
+            say("I heard of it."),
+            first_user="root go",
+            name="root",
+        ),
+        conversation(
+            say(use("Read", file_path="notes.txt")),
+            say(use("Edit", file_path="notes.txt", old_string="two", new_string="zwei"), gate="late"),
+            say("It is done."),
+            first_user="child go",
+            name="child",
+        ),
+        conversation(say("I am the fork."), user="look again", not_user="I am the fork.", name="fork", offset=2),
+        conversation(
+            say(use("Read", file_path="notes.txt")),
+            say("At last.", gate="later"),
+            say("I know of the fork."),
+            first_user="earlier",
+            name="earlier",
+        ),
+    )
+    window.show_agents()
+    window.launch("root go", FOLDER)
+    window.action(window.row("Slow job", "running"), "Send to Background", window.row("Slow job", "background"))
+    window.opens(window.row("root go", "done"), "I go on.")
+    expect(window.row("Slow job", "background")).to_be_visible()
+    window.row("Slow job").hover()
+    window.picture("background")
+    model.release("late")
+    expect(window.row("Slow job", "done", "background")).to_be_visible()
+    window.wait_text("I heard of it.")
+    review = window.row("notes.txt")
+    window.toast("Agent done: Slow job. Its changes wait for you.", "Review", review)
+
+    window.launch("earlier", FOLDER)
+    expect(window.row("earlier", "running", "tokens")).to_be_visible()
+    kill_servers(repo)
+    window.action(window.row("earlier", "interrupted"), "Resume", window.row("earlier", "running"))
+    window.picture("resumed")
+    model.release("later")
+    window.opens(window.row("earlier", "done"), "At last.")
+    window.command("Agent: Fork…", window.asks("Fork which agent?"))
+    window.pick("earlier")
+    window.fill("Fork earlier", "look again")
+    expect(window.row("look again", "done", "background")).to_be_visible()
+    window.wait_text("I know of the fork.")
+    window.picture("forked")

@@ -141,7 +141,11 @@ export class Agents implements vscode.Disposable {
     }
     switch (event["kind"]) {
       case "status":
-        agent.info = { ...agent.info, status: event["status"] as AgentInfo["status"] };
+        agent.info = {
+          ...agent.info,
+          status: event["status"] as AgentInfo["status"],
+          background: event["background"] as boolean,
+        };
         agent.queuePosition = event["queuePosition"] as number | undefined;
         break;
       case "text":
@@ -175,6 +179,26 @@ export class Agents implements vscode.Disposable {
 
 export function isLive(info: AgentInfo): boolean {
   return LIVE.has(info.status);
+}
+
+/** Its parent waits for it. */
+export function isForeground(info: AgentInfo): boolean {
+  return isLive(info) && info.parentId !== undefined && !info.background;
+}
+
+/** It works below another agent that does not wait for it. */
+export function isBackground(info: AgentInfo): boolean {
+  return info.parentId !== undefined && info.background;
+}
+
+/** It ended before its work was done. */
+export function isResumable(info: AgentInfo): boolean {
+  return !isLive(info) && info.status !== "completed";
+}
+
+/** It has said something that a fork can go on from. */
+export function isForkable(info: AgentInfo): boolean {
+  return info.usage.turns > 0;
 }
 
 /** Changes wait in a worktree of its own. */
@@ -316,11 +340,14 @@ export class AgentsView implements vscode.TreeDataProvider<AgentNode>, vscode.Di
     const asks = this.asks.of(id) > 0;
     const status = asks ? "waiting" : info.status === "waiting" ? "running" : info.status;
     item.iconPath = ICONS[status];
-    item.contextValue = ["agent", isLive(info) ? "live" : "ended", ...(isReviewable(info) ? ["reviewable"] : [])].join(" ");
+    const abilities = { reviewable: isReviewable, foreground: isForeground, resumable: isResumable, forkable: isForkable };
+    const able = Object.entries(abilities).flatMap(([name, fits]) => (fits(info) ? [name] : []));
+    item.contextValue = ["agent", isLive(info) ? "live" : "ended", ...able].join(" ");
     const doing = visible(this.agents.doing(id));
-    const word = status === "running" && doing ? "" : WORDS[status];
+    const background = isBackground(info) ? "background" : "";
+    const word = status === "running" && (doing || background) ? "" : WORDS[status];
     const type = info.agentType === "general-purpose" ? "" : visible(info.agentType);
-    const facts = [word, doing, type, elapsed(info), tokens(info.usage)];
+    const facts = [word, background, doing, type, elapsed(info), tokens(info.usage)];
     item.description = facts.filter((fact) => fact !== "").join(" · ");
     item.tooltip = this.tooltip(info, WORDS[status], doing);
     item.command = { command: "agentLs.log", title: "Show Log", arguments: [{ kind: "agent", id }] };
@@ -334,6 +361,7 @@ export class AgentsView implements vscode.TreeDataProvider<AgentNode>, vscode.Di
     return [
       `${titleOf(info)}: ${word}`,
       doing && `Now: ${doing}`,
+      isBackground(info) && "In the background: the agent above it does not wait for it",
       `Type: ${info.agentType}, ${info.model}, mode ${info.permissionMode}`,
       info.worktree ? `Worktree: ${info.worktree.path}` : `Folder: ${info.cwd}`,
       `${plural(usage.turns, "turn")}, ${plural(usage.toolUses, "tool use")}, ${elapsed(info)}`,

@@ -235,7 +235,8 @@ export class Connection implements vscode.Disposable {
       return { action: CloseAction.DoNotRestart, handled: true };
     }
     if (this.crashes.length < CRASHES) {
-      void vscode.window.showWarningMessage(`${this.fault} It is started again; what ran is interrupted.`);
+      const words = ["agent-ls ended unexpectedly. What ran can be resumed.", this.lastWords()];
+      void vscode.window.showWarningMessage(words.filter((part) => part).join(" "));
       return { action: CloseAction.Restart, handled: true };
     }
     void this.offerHelp(`agent-ls ended ${CRASHES} times in three minutes and is not started again. ${this.lastWords()}`);

@@ -1,7 +1,7 @@
 /** The commands "Agent: …" and the code action. A person's word starts all of them, so these may take the focus. */
 
 import * as vscode from "vscode";
-import { type AgentNode, type Agents, isLive, isReviewable, titleOf } from "./agents";
+import { type AgentNode, type Agents, isBackground, isForeground, isForkable, isLive, isResumable, isReviewable, titleOf } from "./agents";
 import { type Connection, Shown } from "./client";
 import type { Documents } from "./documents";
 import type { Asks } from "./permission";
@@ -54,6 +54,28 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
       if (info && text?.trim()) {
         const { agent } = await connection.request("send", { to: info.id, message: text.trim() });
         agents.record(agent);
+      }
+    }),
+    register("background", async (node?: AgentNode) => {
+      const none = "No agent is waited for by another one.";
+      const info = await choose(agents, node, isForeground, "Send which agent to the background?", none);
+      if (info) {
+        const { agent } = await connection.request("background", { agentId: info.id });
+        agents.record(agent);
+      }
+    }),
+    register("resume", async (node?: AgentNode) => {
+      const none = "No agent was interrupted or stopped, and none failed.";
+      const info = await choose(agents, node, isResumable, "Resume which agent?", none);
+      if (info) {
+        const { agent } = await connection.request("resume", { agentId: info.id });
+        agents.record(agent);
+      }
+    }),
+    register("fork", async (node?: AgentNode) => {
+      const info = await choose(agents, node, isForkable, "Fork which agent?", "No agent has said anything yet.");
+      if (info) {
+        await fork(parts, info);
       }
     }),
     register("review", async (node?: AgentNode) => {
@@ -155,6 +177,21 @@ async function launch(parts: Parts, context?: SpawnContext): Promise<void> {
   parts.agents.record(agent);
 }
 
+/** Another agent that knows all that this one knows. Its parent is told when it ends. */
+async function fork({ connection, agents }: Parts, info: AgentInfo): Promise<void> {
+  const prompt = await vscode.window.showInputBox({
+    title: `Fork ${titleOf(info)}`,
+    prompt: "What shall the fork do? It knows all that this agent has read and said.",
+    ignoreFocusOut: true,
+  });
+  if (prompt?.trim()) {
+    const task = prompt.trim();
+    const params: SpawnParams = { prompt: task, description: shortened(task), fork: true, parentId: info.id };
+    const { agent } = await connection.request("spawn", params);
+    agents.record(agent);
+  }
+}
+
 /** In a workspace of several folders: that of the open file, else the one that is picked. */
 async function folder(): Promise<string | undefined> {
   if ((vscode.workspace.workspaceFolders?.length ?? 0) < 2) {
@@ -254,9 +291,9 @@ async function restart({ connection, agents }: Parts): Promise<void> {
   await connection.restart();
 }
 
-/** Roots only: what their children found, they tell. */
+/** Roots and those in the background: what the other children found, their parents tell. */
 async function tellEnd(info: AgentInfo, reviews: Reviews): Promise<void> {
-  if (info.depth > 0) {
+  if (info.depth > 0 && !isBackground(info)) {
     return;
   }
   if (info.status === "failed") {

@@ -84,7 +84,7 @@ async def test_f5_an_agent_with_a_transcript_of_many_megabytes_goes_on(tmp_path:
         assert (resumed.status, resumed.result) == (TaskStatus.COMPLETED, "more")
 
 
-@pytest.mark.spec("TR-4", "MD-1", "TL-1")
+@pytest.mark.spec("TR-4", "MD-2")
 async def test_f8_nothing_that_an_agent_was_launched_with_is_lost(tmp_path: Path) -> None:
     agents = tmp_path / "home" / ".claude" / "agents"
     agents.mkdir(parents=True)
@@ -178,7 +178,7 @@ async def test_i5_the_cached_part_of_a_child_grows_with_each_of_its_turns(shop: 
         assert after["input_tokens"] < 100
 
 
-@pytest.mark.spec("RES-3")
+@pytest.mark.spec("RES-1")
 async def test_i6_each_agent_shows_what_it_read_from_the_cache_and_wrote_to_it(shop: Shop) -> None:
     shop.script(
         child("x", say("I look.", use("Glob", pattern="*")), say("found")),
@@ -281,7 +281,6 @@ async def test_j1_many_long_answers_at_once_leave_room_for_their_parent(shop: Sh
     shop.check(info)
 
 
-@pytest.mark.spec("RES-4")
 async def test_j3_what_a_child_had_found_is_kept_when_it_reaches_its_limit(tmp_path: Path) -> None:
     """There is no compaction yet; the parent gets what was said and why it ended."""
     async with open_shop(tmp_path) as shop:

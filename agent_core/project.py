@@ -47,6 +47,10 @@ class ProjectState:
         return location / project_slug(root) if location else worktrees_folder(self.state, root)
 
     @property
+    def loaded(self) -> bool:
+        return self._loaded is not None
+
+    @property
     def configuration(self) -> Configuration:
         """As last loaded; `refresh` comes first."""
         assert self._loaded is not None, "refresh() was not awaited"

@@ -477,7 +477,7 @@ class Runtime:
         raise UnknownAgent(f"there is no agent {agent_id!r} in this workspace; agent/list names them")
 
     def _limit(self) -> int:
-        limits = [p.configuration.settings.max_concurrent_agents for p in self._projects.values()]
+        limits = [p.configuration.settings.max_concurrent_agents for p in self._projects.values() if p.loaded]
         return min(limits) if limits else 1
 
 

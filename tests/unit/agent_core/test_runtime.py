@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import anyio
 import pytest
 from attrs import evolve
 
+from agent_core import project
 from agent_core.errors import (
     AgentDenied,
     AlreadyTerminal,
@@ -30,7 +32,7 @@ from agent_core.transcript.repair import recover
 from lsp_server.demo.script import conversation, say, use
 from tests.git_helpers import Repo, clean_git, repo
 from tests.unit.agent_core.conftest import AddTools
-from tests.unit.agent_core.workshop import Person, Probe, Shop, kinds, open_shop
+from tests.unit.agent_core.workshop import SECONDS, Person, Probe, Shop, kinds, open_shop
 
 __all__ = ["clean_git", "repo"]  # fixtures
 
@@ -428,3 +430,24 @@ def write_agent(shop: Shop, name: str, *lines: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     front: list[Any] = ["---", f"name: {name}", f"description: the {name}", *lines, "---", f"You are {name}.", ""]
     path.write_text("\n".join(front))
+
+
+async def test_a_folder_that_is_still_being_read_keeps_nobody_from_running(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await shop.runtime.project(shop.folder)
+    go = threading.Event()
+    read = project._signature
+    slow = tmp_path / "slow"
+
+    def waiting(found: Any, env: Any) -> Any:
+        assert found.root != slow or go.wait(SECONDS)
+        return read(found, env)
+
+    monkeypatch.setattr(project, "_signature", waiting)
+    shop.says(say("done"))
+    async with anyio.create_task_group() as group:
+        group.start_soon(shop.runtime.project, slow)
+        await anyio.sleep(0.01)
+        assert (await shop.run()).result == "done"
+        go.set()

@@ -160,12 +160,15 @@ def test_a_child_goes_to_the_background_and_an_agent_of_an_earlier_server_is_res
     def shows(pattern):
         editor.wait_until(lambda: re.search(pattern, editor.text), pattern)
 
+    def says(text):  # the next message takes its place on the screen
+        editor.wait_until(lambda: text in editor.messages(), text)
+
     editor.command("Agent spawn name=parent root go")
     editor.command("Agent list")
     editor.wait_for("└ ▶ Slow job")
     editor.keys("gg/Slow<CR>b")
-    editor.wait_for("Agent done: parent")
-    assert "In the background: Slow job" in editor.messages()
+    says("In the background: Slow job")
+    says("Agent done: parent")
     shows(r"✓ parent \(root go\) +done")
     shows(r"└ ▶ Slow job +background")
     editor.picture("background")
@@ -174,7 +177,7 @@ def test_a_child_goes_to_the_background_and_an_agent_of_an_earlier_server_is_res
     model.release("late")
     editor.wait_for("I heard of it.")
     shows(r"└ ✓ Slow job +done")
-    assert "Agent done: Slow job" in editor.messages()
+    says("Agent done: Slow job")
     editor.keys("q")
 
     editor.command("Agent list")
@@ -182,12 +185,12 @@ def test_a_child_goes_to_the_background_and_an_agent_of_an_earlier_server_is_res
     editor.wait_until(lambda: model.told().count("earlier go") == 2, "it has had a turn")
     [server] = [each for each in psutil.Process(editor.process).children(True) if "serve" in each.cmdline()]
     server.kill()
-    editor.wait_for("The agent server ended")
+    says("The agent server ended")
     shows(r"early \(earlier go\) +interrupted")
     editor.keys("gg/early<CR>R")
-    editor.wait_for("Resumed: early")
+    says("Resumed: early")
     model.release("later")
-    editor.wait_for("Agent done: early")
+    says("Agent done: early")
     editor.keys("g?")
     editor.wait_for("R     resume it")
     editor.picture("keys")
@@ -195,7 +198,8 @@ def test_a_child_goes_to_the_background_and_an_agent_of_an_earlier_server_is_res
     editor.command("Agent fork early")
     editor.wait_for("What shall the fork do?")
     editor.keys("look again<CR>")
-    editor.wait_for("Agent done: look again")
+    says("Agent done: look again")
+    shows(r"early \(earlier go\) +done")
     editor.command("Agent send early")
     editor.wait_for("To early (earlier go):")
     editor.keys("thanks<CR>")

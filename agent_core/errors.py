@@ -3,7 +3,7 @@
     AgentError                   anything this package raises on purpose; `code` is its wire code or None
       UserError                  the caller must change the call, the configuration or the repository
         UnknownAgent, UnknownAgentType, AgentDenied, NotTrusted, WorktreeFailed (GitFailed), ReviewConflict,
-        NotReviewable, MissingCredentials, LimitReached, AlreadyTerminal, OwnedElsewhere, NotAllowed
+        NotReviewable, MissingCredentials, LimitReached, AlreadyTerminal, OwnedElsewhere, NotAllowed, TranscriptFailed
       ToolError                  shown to the model as an error result; its loop goes on
       ModelError                 the model service failed
         RetryableModelError      worth another try after `retry_after` seconds
@@ -93,8 +93,10 @@ class ToolError(AgentError):
     """The text is what the model reads."""
 
 
-class TranscriptFailed(AgentError):
-    pass
+class TranscriptFailed(UserError):
+    """What an agent did cannot be written, or read again: names the file and the reason."""
+
+    code = "unknownAgent"
 
 
 class ModelError(AgentError):

@@ -1,13 +1,27 @@
-"""Texts made shorter for a model or a person. Pure."""
+"""Texts made shorter, or fit to be sent, for a model or a person. Pure."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _HOST_TAGS = "system-reminder|task-notification|fork-boilerplate|environment|usage|task-id|tool-use-id|output-file"
 _IMITATION = re.compile(
     rf"<(?=/?(?:{_HOST_TAGS})\b)|^(?=(?:Human|Assistant|User|System):)", re.IGNORECASE | re.MULTILINE
 )
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def encodable(value: Any) -> Any:
+    """JSON whose texts can be sent as UTF-8: halves of surrogate pairs are joined, lone ones become U+FFFD."""
+    if isinstance(value, str):
+        if value.isascii() or not _SURROGATE.search(value):
+            return value
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, dict):
+        return {encodable(key): encodable(each) for key, each in value.items()}
+    return [encodable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def harmless(text: str) -> str:

@@ -27,6 +27,7 @@ from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage
 
 from agent_core.errors import InvalidParams, UserError
+from agent_core.text import encodable
 from lsp_server.capabilities import NAME, VERSION, initialize_result
 from lsp_server.protocol import INBOUND, OUTBOUND_REQUESTS
 from lsp_server.transport import AnsweredFilter
@@ -178,7 +179,7 @@ class AgentProtocol(LanguageServerProtocol):
         """A request to the client, the result typed by `OUTBOUND_REQUESTS`. Cancelling it sends `$/cancelRequest`."""
         message_id = str(uuid.uuid4())
         self._results[message_id] = self._structure(method)
-        sent = to_wire(params) if method in OUTBOUND_REQUESTS else self._converter.unstructure(params)
+        sent = to_wire(params) if method in OUTBOUND_REQUESTS else encodable(self._converter.unstructure(params))
         # not `send_request`: it takes no plain JSON for methods that lsprotocol knows, and then waits for ever
         future: Future[Any] = Future()
         self._request_futures[message_id] = future

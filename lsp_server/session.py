@@ -13,6 +13,7 @@ from lsprotocol import types
 
 from agent_core.event_log import EventLog
 from agent_core.runtime import Runtime
+from agent_core.text import encodable
 from lsp_server import convert
 from lsp_server.client_support import ClientSupport
 from lsp_server.documents import OpenDocuments, uri_to_path
@@ -68,7 +69,7 @@ class EditorSession:
     def tell_workspace(self) -> None:
         """Settings and trust are those of this editor's own folders: workspaces in one process share neither."""
         for folder in self.folders:
-            self.runtime.open_folder(folder, self.settings, self.trusted)
+            self.runtime.open_folder(folder, encodable(self.settings), self.trusted)
 
     def change_folders(self, removed: set[Path], added: list[Path]) -> None:
         """A workspace without any folder keeps those that it had."""

@@ -10,6 +10,7 @@ from cattrs import ClassValidationError, Converter
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from agent_core.errors import InvalidParams
+from agent_core.text import encodable
 
 
 def camel(name: str) -> str:
@@ -18,14 +19,16 @@ def camel(name: str) -> str:
 
 
 def to_wire(value: Any) -> Any:
-    """A wire value as plain JSON; optional fields that were not given are left out."""
-    return wire_converter().unstructure(value)
+    """A wire value as plain JSON; optional fields that were not given are left out.
+
+    What is no UTF-8, such as a path, is sent as it can be shown."""
+    return encodable(wire_converter().unstructure(value))
 
 
 def from_wire(data: Any, kind: type) -> Any:
-    """InvalidParams with the path of the first bad field."""
+    """InvalidParams with the path of the first bad field. Halves of surrogate pairs go no further than here."""
     try:
-        return wire_converter().structure({} if data is None else data, kind)
+        return wire_converter().structure({} if data is None else encodable(data), kind)
     except Exception as error:
         raise InvalidParams(*_first_fault(error)) from error
 

@@ -21,6 +21,7 @@ from agent_core.messages import (
     ToolUseBlock,
     Usage,
 )
+from agent_core.text import encodable
 
 Delta = TextDelta | ThinkingDelta
 
@@ -85,10 +86,10 @@ class Accumulator:
         match delta["type"]:
             case "text_delta":
                 part.pieces.append(delta["text"])
-                return TextDelta(self.message_id, delta["text"])
+                return TextDelta(self.message_id, encodable(delta["text"]))
             case "thinking_delta":
                 part.pieces.append(delta["thinking"])
-                return ThinkingDelta(self.message_id, delta["thinking"])
+                return ThinkingDelta(self.message_id, encodable(delta["thinking"]))
             case "signature_delta":
                 part.signature += delta["signature"]
             case "input_json_delta":
@@ -106,10 +107,10 @@ def _block(part: _Part) -> Block | None:
     text = "".join(part.pieces)
     match part.kind:
         case "text":
-            text = part.start.get("text", "") + text
+            text = encodable(part.start.get("text", "") + text)
             return TextBlock(text) if text.strip() else None
         case "thinking":
-            thinking = part.start.get("thinking", "") + text
+            thinking = encodable(part.start.get("thinking", "") + text)
             return ThinkingBlock(thinking, part.signature or part.start.get("signature", ""))
         case "redacted_thinking":
             return RedactedThinkingBlock(part.start["data"])
@@ -127,4 +128,6 @@ def _tool_use(part: _Part, text: str) -> ToolUseBlock | None:
             value = json.loads(text)
         except ValueError:
             value = None
-    return ToolUseBlock(part.start["id"], part.start["name"], value) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return ToolUseBlock(part.start["id"], encodable(part.start["name"]), encodable(value))

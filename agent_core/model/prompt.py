@@ -26,6 +26,7 @@ from agent_core.messages import (
     ToolUseBlock,
 )
 from agent_core.ports import ModelRequest
+from agent_core.text import encodable
 
 Json = Mapping[str, Any]
 _CACHED = {"cache_control": {"type": "ephemeral"}}
@@ -85,7 +86,8 @@ class Prompt:
 
 
 def render_message(message: Message) -> Json:
-    return {"role": message.role, "content": [_render_block(block) for block in message.content]}
+    """Results of tools may hold names of files that are not UTF-8, and old transcripts anything."""
+    return {"role": message.role, "content": [encodable(_render_block(block)) for block in message.content]}
 
 
 def _marked_last(blocks: Sequence[Json]) -> list[Json]:

@@ -180,7 +180,7 @@ class LspClient:
     def send(self, body: dict[str, Any]) -> None:
         body = {"jsonrpc": "2.0", **body}
         self.messages.append(Message("out", time.monotonic(), body))
-        self.send_bytes(frame(json.dumps(body, ensure_ascii=False).encode()))
+        self.send_bytes(frame(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")))
 
     def send_bytes(self, data: bytes) -> None:
         """Anything, also what is no frame."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -421,3 +422,15 @@ async def test_a_notification_with_wrong_types_is_one_line_in_the_log(desk: Desk
     assert desk.client.stderr == "" or desk.client.stderr.startswith(
         f"ERROR lsp_server.rpc: the notification {method} could not be handled: "
     )
+
+
+async def test_half_a_surrogate_pair_in_a_text_ends_no_run_and_spoils_no_history(desk: Desk):
+    """Not what a client sends, not what a model says, not the name of a file that a tool finds."""
+    half = "\ud83d"
+    desk.repo.path.joinpath(os.fsdecode(b"n\xe9w.txt")).write_text("x")
+    desk.says(say(use("Glob", pattern="n*.txt")), say("one"), say("two"))
+    info = await desk.run(prompt=f"x {half}", description=f"d {half}", name=None)
+    assert (info["status"], info["result"], info["description"]) == ("completed", "one", "d \ufffd")
+    await desk.client.request("agent/send", {"to": info["id"], "message": f"y {half}"})
+    again = await desk.client.request("agent/wait", {"agentId": info["id"]})
+    assert (again["agent"]["status"], again["agent"]["result"]) == ("completed", "two")

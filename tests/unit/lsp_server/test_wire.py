@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -64,3 +65,21 @@ def test_a_fault_names_the_path_of_the_field(kind: type, data: Any, message: str
     with pytest.raises(InvalidParams) as caught:
         from_wire(data, kind)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("sent", "taken"),
+    [
+        ("\\ud83d", "\ufffd"),
+        ("a\\ude00b", "a\ufffdb"),
+        ("\\ud83d\\ud83d\\ude00", "\ufffd\U0001f600"),
+        ("\\ude00\\ud83d", "\ufffd\ufffd"),
+    ],
+)
+def test_lone_surrogates_come_no_further_in_any_text(sent: str, taken: str) -> None:
+    text = json.loads(f'"{sent}"')
+    given = {"requestId": text, "comment": text, "updatedInput": {text: [{"x": text}, 1, None]}}
+    found = from_wire(given, wire.AnswerParams)
+    assert found == wire.AnswerParams(taken, comment=taken, updated_input={taken: [{"x": taken}, 1, None]})
+    shown = to_wire(wire.AnswerParams(text, comment=text, updated_input={text: [{"x": text}]}))
+    assert shown == {"requestId": taken, "comment": taken, "updatedInput": {taken: [{"x": taken}]}}

@@ -120,3 +120,22 @@ def test_what_must_not_be_sent_back_is_left_out(blocks: list[dict[str, Any]], co
 def test_a_stream_that_ended_early_is_an_error_worth_a_retry(events: list[dict[str, Any]]) -> None:
     with pytest.raises(RetryableModelError, match="cut off"):
         accumulate(events)
+
+
+def test_lone_surrogates_of_a_model_never_get_into_the_history() -> None:
+    half = "\ud83d"
+    reply, deltas = accumulate(
+        [
+            START,
+            *block(0, {"type": "thinking"}, {"type": "thinking_delta", "thinking": f"t{half}"}),
+            *block(1, {"type": "text", "text": ""}, text(f"a{half}"), text("\ude00"), text(half)),
+            *block(2, {"type": "tool_use", "id": "u", "name": "N"}, json_piece('{"k\\ud83d": ["\\ude00"]}')),
+            *STOP,
+        ]
+    )
+    assert reply.message.content == (
+        ThinkingBlock("t\ufffd", ""),
+        TextBlock("a\U0001f600\ufffd"),
+        ToolUseBlock("u", "N", {"k\ufffd": ["\ufffd"]}),
+    )
+    assert not any("\ud800" <= each <= "\udfff" for delta in deltas for each in str(delta))

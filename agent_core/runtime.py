@@ -260,8 +260,10 @@ class Runtime:
 
     async def comment(self, agent_id: str, text: str) -> AgentInfo:
         """Send a review's comments to the agent; the next `new` round starts here."""
-        await self.reviews.end_round(await self._subject(agent_id))
-        return await self.send(agent_id, text)
+        subject = await self._subject(agent_id)
+        info = await self.send(agent_id, text)  # a refusal must not end the round
+        await self.reviews.end_round(subject)
+        return info
 
     async def content(self, agent_id: str, side: Literal["base", "worktree"], path: str) -> bytes:
         return await self.reviews.content(await self._subject(agent_id), side, path)

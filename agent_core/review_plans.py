@@ -8,11 +8,12 @@ from attrs import frozen
 
 from agent_core.errors import ReviewConflict
 from agent_core.review import FileReview, Outcome
+from agent_core.text import encodable
 
 
 @frozen
 class Selection:
-    """`hunks` None: the whole file."""
+    """`hunks` None: the whole file. `path` may be as it is shown, where the real one is not UTF-8."""
 
     path: str
     hunks: tuple[str, ...] | None = None
@@ -50,14 +51,16 @@ class Plan:
 def plans_of(files: Sequence[FileReview], selection: Sequence[Selection] | None) -> tuple[list[Plan], list[Conflict]]:
     chosen = selection if selection is not None else [Selection(file.change.path) for file in files]
     by_path = {file.change.path: file for file in files}
+    shown = {encodable(path): path for path in by_path}
     wanted: dict[str, set[str] | None] = {}
     conflicts = []
     for each in chosen:
-        if each.path not in by_path:
+        path = each.path if each.path in by_path else shown.get(each.path)
+        if path is None:
             conflicts.append(Conflict(each.path, None, "this file is not part of the review; review again"))
             continue
-        known = wanted.get(each.path, set())
-        wanted[each.path] = None if each.hunks is None or known is None else known | set(each.hunks)
+        known = wanted.get(path, set())
+        wanted[path] = None if each.hunks is None or known is None else known | set(each.hunks)
     plans = []
     for path, ids in wanted.items():
         plan, problems = _plan(by_path[path], ids)

@@ -27,7 +27,7 @@ async def handle(session: EditorSession, params: wire.ContentParams) -> wire.Con
 def _parts(uri: str) -> tuple[str, str, str]:
     """(scheme, agent id, path); the path is empty for a transcript."""
     parts = urlsplit(uri)
-    agent_id, _, path = unquote(parts.path).lstrip("/").partition("/")
+    agent_id, _, path = unquote(parts.path, errors="surrogateescape").lstrip("/").partition("/")
     if parts.scheme not in wire.SCHEMES or not agent_id or (parts.scheme != "agent-transcript" and not path):
         raise InvalidParams(
             "uri", f"{uri!r} is none of {', '.join(f'{scheme}:/<agentId>/…' for scheme in wire.SCHEMES)}"

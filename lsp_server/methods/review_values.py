@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -30,8 +31,8 @@ def _file(agent_id: str, file: FileChange, checkout: Path) -> wire.FileChange:
         status=file.status,
         binary=file.binary,
         uri=(checkout / file.path).as_uri(),
-        base_uri=f"agent-base:/{agent_id}/{quote(file.old_path or file.path)}",
-        worktree_uri=f"agent-worktree:/{agent_id}/{quote(file.path)}",
+        base_uri=f"agent-base:/{agent_id}/{quote(os.fsencode(file.old_path or file.path))}",
+        worktree_uri=f"agent-worktree:/{agent_id}/{quote(os.fsencode(file.path))}",
         hunks=[
             wire.Hunk(h.id, h.old_start, h.old_lines, h.new_start, h.new_lines, h.header, h.text, h.state)
             for h in file.hunks

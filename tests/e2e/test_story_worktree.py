@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -249,3 +251,22 @@ async def test_c8_c10_the_base_is_the_head_of_the_users_checkout_at_each_spawn(d
         desk.repo.commit({"more.txt": str(number)})
     assert [base for base, _ in bases] == [head for _, head in bases]
     assert bases[0][0] != bases[1][0]
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+async def test_a_file_whose_name_is_not_utf8_is_reviewed_read_and_applied(desk: Desk, chosen: bool):
+    name = os.fsdecode(b"n\xe9w.txt")
+    desk.says(say(use("Bash", command="printf 'new\\n' > $'n\\xe9w.txt'")), say("done"))
+    desk.repo.write({".claude/settings.json": '{"permissions": {"allow": ["Bash"]}}'})
+    agent = await desk.spawn(isolation="worktree")
+    await desk.ended(agent)
+    review = await desk.client.request("agent/review", {"agentId": agent})
+    [file] = review["files"]
+    assert (file["path"], file["worktreeUri"]) == ("n\ufffdw.txt", f"agent-worktree:/{agent}/n%E9w.txt")
+    json.dumps(review, ensure_ascii=False).encode()
+    content = await desk.client.request("agent/content", {"uri": file["worktreeUri"]})
+    assert content["text"] == "new\n"
+    files = {"files": [{"path": file["path"]}]} if chosen else {}
+    result = await desk.client.request("agent/apply", {"agentId": agent, **files})
+    assert ([each["path"] for each in result["applied"]], result["conflicts"]) == (["n\ufffdw.txt"], [])
+    assert (desk.repo.path / name).read_text() == "new\n"

@@ -18,6 +18,10 @@ async def handle(session: EditorSession, params: wire.CommentParams) -> wire.Age
     if not params.comments:
         raise InvalidParams("comments", "is empty; say what the agent shall change")
     for index, comment in enumerate(params.comments):
+        if not comment.path.strip():
+            raise InvalidParams(f"comments[{index}].path", "is empty; name the file that the comment is about")
+        if comment.line is not None and comment.line < 0:
+            raise InvalidParams(f"comments[{index}].line", f"must be 0 or more, not {comment.line}")
         if not comment.text.strip():
             raise InvalidParams(f"comments[{index}].text", "is empty")
     hunks: dict[tuple[str, str], Hunk] = {}

@@ -113,6 +113,19 @@ TYPES: list[tuple[str, dict[str, Any], str, str]] = [
         "must be a text, not 1",
     ),
     ("agent/apply", {"agentId": "x", "dryRun": 0}, "dryRun", "must be true or false, not 0"),
+    ("agent/comment", {"agentId": "x", "comments": []}, "comments", "is empty; say what the agent shall change"),
+    (
+        "agent/comment",
+        {"agentId": "x", "comments": [{"path": "a", "text": "x"}, {"path": " ", "text": "x"}]},
+        "comments[1].path",
+        "is empty; name the file that the comment is about",
+    ),
+    (
+        "agent/comment",
+        {"agentId": "x", "comments": [{"path": "a", "text": "x", "line": -1}]},
+        "comments[0].line",
+        "must be 0 or more, not -1",
+    ),
     ("agent/content", {}, "uri", "is missing"),
     (
         "agent/content",
@@ -166,7 +179,7 @@ async def test_an_unknown_agent_is_unknown_to_every_method(desk: Desk):
     assert [await refusal(desk, *call) for call in calls] == [(FAILED, NOBODY, data)] * len(calls)
     for call in [("agent/stop", {"agentId": "nobody"}), ("agent/send", {"to": "nobody", "message": "x"})]:
         assert await refusal(desk, *call) == (FAILED, NOBODY, data)
-    for path in ("../../etc", "a/b", "*", ""):
+    for path in ("../../etc", "a/b", "*", "", "a" * 5000):
         assert (await refusal(desk, "agent/transcript", {"agentId": path}))[0] == FAILED
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from lsp_server.demo.script import say, use
 from tests.e2e.desk import Desk
+from tests.e2e.wire import ResponseError
 from tests.git_helpers import Repo, init
 
 pytestmark = pytest.mark.anyio
@@ -270,3 +271,26 @@ async def test_a_file_whose_name_is_not_utf8_is_reviewed_read_and_applied(desk: 
     result = await desk.client.request("agent/apply", {"agentId": agent, **files})
     assert ([each["path"] for each in result["applied"]], result["conflicts"]) == (["n\ufffdw.txt"], [])
     assert (desk.repo.path / name).read_text() == "new\n"
+
+
+async def test_comments_that_cannot_be_sent_leave_the_round_open(desk: Desk):
+    desk.says(say(use("Write", file_path="new.txt", content="new\n")), say("done"), say("again"))
+    agent = (await desk.run(isolation="worktree", permissionMode="acceptEdits"))["id"]
+
+    async def open_now() -> list[str]:
+        review = await desk.client.request("agent/review", {"agentId": agent, "round": "new"})
+        return [file["path"] for file in review["files"]]
+
+    assert await open_now() == ["new.txt"]
+    settings = {".claude/settings.json": '{"permissions": {"deny": ["Agent(general-purpose)"]}}'}
+    desk.repo.write(settings)
+    for fault in ({}, {"hunk": "nothing"}, {"line": -1}, {"path": ""}):
+        with pytest.raises(ResponseError):
+            comment = {"path": "new.txt", "text": "why?", **fault}
+            await desk.client.request("agent/comment", {"agentId": agent, "comments": [comment]})
+        assert await open_now() == ["new.txt"]
+    desk.repo.write(dict.fromkeys(settings, "{}"))
+    comments = [{"path": "new.txt", "text": "why?"}]
+    await desk.client.request("agent/comment", {"agentId": agent, "comments": comments})
+    await desk.ended(agent)
+    assert await open_now() == []

@@ -19,6 +19,9 @@ _FIRST, _HEAD, _TAIL = 1 << 26, 1 << 16, 1 << 18
 """Bytes: of the first record, which holds the agent's task and may be long (F5), of what follows it, and of the end. A
 later record that does not fit is passed over; the agent then shows what its other records say."""
 
+_LONGEST_ID = 64
+"""Letters. No file system keeps names of any length."""
+
 
 def read_index(sessions: Path) -> list[AgentInfo]:
     """Every agent with a transcript below `sessions`, the newest first. Files that are no transcripts are left out."""
@@ -27,7 +30,9 @@ def read_index(sessions: Path) -> list[AgentInfo]:
 
 
 def find_transcript(sessions: Path, agent_id: str) -> Path | None:
-    return next(iter(sessions.glob(f"*/subagents/agent-{agent_id}.jsonl")), None) if agent_id.isalnum() else None
+    if not (agent_id.isascii() and agent_id.isalnum()) or len(agent_id) > _LONGEST_ID:
+        return None
+    return next(iter(sessions.glob(f"*/subagents/agent-{agent_id}.jsonl")), None)
 
 
 def first_words(path: Path) -> str:

@@ -123,7 +123,7 @@ async def test_f2_a_huge_record_in_the_middle_does_not_slow_the_list(tmp_path: P
     assert asyncio.get_running_loop().time() - begun < 0.5
 
 
-@pytest.mark.parametrize("name", ["../c1", "a/b", "", "a*"])
+@pytest.mark.parametrize("name", ["../c1", "a/b", "", "a*", "a" * 65, "a" * 5000, "\U0001d49c" * 64])
 def test_an_odd_id_finds_no_file(tmp_path: Path, name: str) -> None:
     files(tmp_path).transcript.parent.mkdir(parents=True)
     files(tmp_path).transcript.touch()

@@ -43,7 +43,13 @@ def shortened_in_the_middle(text: str, limit: int) -> tuple[str, bool]:
     return f"{text[:half]}\n\n... {len(text) - 2 * half} characters left out ...\n\n{text[-half:]}", True
 
 
+_LONGEST = 80
+
+
 def shortened(prompt: str, words: int = 6) -> str:
-    """A description made of the first words of the task."""
+    """A description made of the first words of the task, in one line however long they are."""
     parts = prompt.split()
-    return " ".join(parts[:words]) + ("…" if len(parts) > words else "")
+    text = " ".join(parts[:words])
+    if len(text) > _LONGEST:
+        return f"{text[: _LONGEST - 1].rstrip()}…"
+    return text + ("…" if len(parts) > words else "")

@@ -81,7 +81,17 @@ async def test_context_comes_before_the_task(shop: Shop) -> None:
     assert shop.told(0)[1] == "The user looks at a.py.\n\nrepair it"
 
 
-@pytest.mark.parametrize(("prompt", "text"), [("", ""), ("a  b\nc", "a b c"), ("1 2 3 4 5 6 7", "1 2 3 4 5 6…")])
+@pytest.mark.parametrize(
+    ("prompt", "text"),
+    [
+        ("", ""),
+        ("a  b\nc", "a b c"),
+        ("1 2 3 4 5 6 7", "1 2 3 4 5 6…"),
+        ("x" * 80, "x" * 80),
+        ("x" * 5000, "x" * 79 + "…"),
+        (" ".join(["y" * 30] * 9), f"{'y' * 30} {'y' * 30} {'y' * 17}…"),
+    ],
+)
 def test_a_description_is_made_of_the_first_words(prompt: str, text: str) -> None:
     assert shortened(prompt) == text
 

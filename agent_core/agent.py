@@ -29,11 +29,13 @@ from agent_core.worktree import Worktree
 
 @frozen
 class Incoming:
-    """A message that waits for the next turn. One that does not wake leaves an idle agent alone."""
+    """A message that waits for the next turn. One that does not wake leaves an idle agent alone; `after_stop`: it came
+    when a stop was under way already."""
 
     message: Message
     notified: Notified | None = None
     wakes: bool = True
+    after_stop: bool = False
 
 
 @define(eq=False)
@@ -73,6 +75,9 @@ class Agent:
     """What it was launched for."""
     stop_asked: bool = False
     stopped_by_model: bool = False
+    parent_stopped_it: bool = False
+    told_of: set[AgentId] = field(factory=set)
+    """Agents whose end has reached this conversation."""
     withdrawn: set[str] = field(factory=set)
     """Calls of this run that waited for an answer when it ended."""
     earlier: dict[str, ToolResultBlock] = field(factory=dict)
@@ -109,25 +114,27 @@ class Agent:
 
     def tell(self, text: str, *, meta: str | None = None) -> None:
         """Put a user message into the inbox; the loop takes it before its next model request."""
-        self.inbox.append(Incoming(user_message(TextBlock(text), meta=meta)))
+        self.inbox.append(Incoming(user_message(TextBlock(text), meta=meta), after_stop=self.stop_asked))
 
     @property
     def woken(self) -> bool:
         """Something in the inbox wants an answer."""
         return any(each.wakes for each in self.inbox)
 
-    def take_inbox(self) -> None:
-        for each in self.inbox:
+    def take_inbox(self, *, only_before_stop: bool = False) -> None:
+        taken = [each for each in self.inbox if not (only_before_stop and each.after_stop)]
+        self.inbox = [each for each in self.inbox if each not in taken]
+        for each in taken:
             self.add(each.message)
             if each.notified is not None:
                 self.record(each.notified)
-        self.inbox.clear()
+                self.told_of.add(each.notified.from_agent_id)
 
     def begin_run(self, background: bool) -> None:
         """Before the run is started, so that whoever waits from now on waits for this one."""
         self.background = background
         self.idle, self.finished, self.released = anyio.Event(), anyio.Event(), anyio.Event()
-        self.final, self.stopped_by_model = None, False
+        self.final, self.stopped_by_model, self.parent_stopped_it = None, False, False
         self.withdrawn.clear()
 
     def to_background(self) -> None:
@@ -193,9 +200,9 @@ class Agent:
             self.move(TaskStatus.RUNNING)
 
     def stop(self, *, by_model: bool = False) -> None:
-        """End the run under way; harmless when there is none. `by_model`: by TaskStop, not by a person."""
+        """End the run under way; harmless when there is none. `by_model`: by TaskStop; a person's stop outranks it."""
+        self.stopped_by_model = by_model and (self.stopped_by_model or not self.stop_asked)
         self.stop_asked = True
-        self.stopped_by_model = by_model
         if self.scope is not None:
             self.scope.cancel()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -41,9 +42,12 @@ def place_in(worktree: Worktree, cwd: Path, toplevel: Path | None) -> Place:
 
 
 async def settle(agent: Agent, engine: Engine) -> str | None:
-    """Removed when provably unchanged, else kept; what people must be told of it, if anything."""
+    """Removed when provably unchanged and not in use any more, else kept; what people must be told, if anything."""
     if agent.worktree is None:
+        await _leave(agent, engine)
         return None
+    if _others_in(agent.worktree.path, agent, engine):
+        return None  # its children go on there; their end wakes it, or `_leave` unlocks it
     kept = f"The worktree {agent.worktree.path} was kept"
     try:
         with anyio.fail_after(SETTLE_SECONDS, shield=True):
@@ -57,3 +61,20 @@ async def settle(agent: Agent, engine: Engine) -> str | None:
     agent.worktree = None
     agent.place = Place(agent.log.state.info.cwd)
     return None
+
+
+def _others_in(path: Path, agent: Agent, engine: Engine) -> bool:
+    """Children in the background, and forks, work where their parent works, also after its end."""
+    others = (each for each in engine.agents.values() if each is not agent and not each.idle.is_set())
+    return any(each.place.worktree == path for each in others)
+
+
+async def _leave(agent: Agent, engine: Engine) -> None:
+    """The last one who worked in the worktree of an agent that has ended: it is not in use any more, and kept."""
+    path = agent.place.worktree
+    if path is None or _others_in(path, agent, engine):
+        return
+    for owner in engine.agents.values():
+        if owner.worktree is not None and owner.worktree.path == path and owner.idle.is_set():
+            with anyio.move_on_after(SETTLE_SECONDS, shield=True), suppress(AgentError, OSError):
+                await worktrees.release(engine.git, owner.worktree)

@@ -143,12 +143,12 @@ def _seconds(parent: Agent, engine: Engine) -> float:
     return milliseconds / 1000 if milliseconds and not background_disabled(engine.env) else math.inf
 
 
-def result_of(info: AgentInfo, builtin: bool, note: str, limit: int) -> ToolResult:
-    """What the parent reads: the answer, then what it needs to go on with that agent."""
+def result_of(info: AgentInfo, builtin: bool, note: str, limit: int, by_model: bool = False) -> ToolResult:
+    """What the parent reads: the answer, then what it needs to go on with that agent. `by_model`: TaskStop ended it."""
     said, cut = shortened_in_the_middle(harmless(info.result or ""), limit)
     if cut:
         said += f"\n\n(The whole answer is in {info.output_file})"
-    parts = [_headline(info, said), note, *_worktree(info)]
+    parts = [_headline(info, said, by_model), note, *_worktree(info)]
     if not (builtin and info.agent_type in ONE_SHOT) or info.worktree:
         parts.append(f"agentId: {info.id}")
     if not (builtin and info.agent_type in ONE_SHOT):
@@ -157,10 +157,12 @@ def result_of(info: AgentInfo, builtin: bool, note: str, limit: int) -> ToolResu
     return ToolResult(content, is_error=info.status is not TaskStatus.COMPLETED)
 
 
-def _headline(info: AgentInfo, said: str) -> str:
+def _headline(info: AgentInfo, said: str, by_model: bool) -> str:
     if info.status is TaskStatus.COMPLETED:
         return said
     partial = f"\n\nWhat it had said last:\n{said}" if said else ""
+    if info.status is TaskStatus.STOPPED and by_model:
+        return f"This agent was stopped by TaskStop.{partial}"
     if info.status is TaskStatus.STOPPED:
         return f"The user stopped this agent. Don't launch it again unless the user asks for it.{partial}"
     return f"The agent {info.status}: {info.error or 'no reason is known'}{partial}"

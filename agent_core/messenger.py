@@ -44,17 +44,23 @@ class AgentMessenger:
         if agent.parent is None:
             raise ToolError(f"{to} is the conversation with the user; it does not work now. Answer instead.")
         self._may_resume(agent)
+        if agent.parent is not self.sender:
+            self.engine.resume(agent, message, True)
+            return ToolResult.ok(f"{agent.id} goes on. Its own parent is told when it ends; TaskOutput waits for it.")
         agent.tool_use_id = self.tool_use_id
         self.engine.resume(agent, message, not background_disabled(self.engine.env))
         return await answer_of(self.sender, self.engine, agent, "", self.limit)
 
     async def output(self, to: str, wait_seconds: float) -> ToolResult:
         agent = await self._find(to)
+        if agent is self.sender or agent.parent is None:
+            raise ToolError("There is nothing to wait for: that is you, or the conversation that you work for.")
         if not agent.finished.is_set() and not agent.idle.is_set() and wait_seconds:
             await self._wait(agent, wait_seconds)
         final = agent.log.state.info if agent.idle.is_set() else agent.final
         if final is not None:
-            return result_of(final, agent.definition.source == "builtin", "", self.limit)
+            builtin = agent.definition.source == "builtin"
+            return result_of(final, builtin, "", self.limit, by_model=agent.stopped_by_model)
         return ToolResult.ok(_progress(agent))
 
     async def stop(self, to: str) -> ToolResult:
@@ -63,6 +69,7 @@ class AgentMessenger:
             raise ToolError(f"{to} does not work: {summary(agent.log.state.info)}.")
         if agent is self.sender or agent.parent is None:
             raise ToolError("You can stop agents that were launched, not the conversation that you are in.")
+        agent.parent_stopped_it = agent.parent is self.sender and not agent.stop_asked
         agent.stop(by_model=True)
         with anyio.move_on_after(_STOP_SECONDS):
             await agent.idle.wait()

@@ -13,7 +13,7 @@ from agent_core.definitions import AgentDefinition
 from agent_core.engine import Engine
 from agent_core.errors import OwnedElsewhere, TranscriptFailed
 from agent_core.event_log import EventLog
-from agent_core.events import AgentInfo, ForkBase, Started
+from agent_core.events import AgentInfo, ForkBase, Notified, Started
 from agent_core.guidance.builtin_agents import main_definition
 from agent_core.isolation import place_in
 from agent_core.model.prompt import Prompt
@@ -27,7 +27,7 @@ from agent_core.transcript.index import find_transcript
 from agent_core.transcript.reading import load
 from agent_core.transcript.repair import Recovered, closing, earlier_results
 from agent_core.transcript.writer import TranscriptFiles
-from agent_core.worktree import Worktree, reopen
+from agent_core.worktree import Worktree, check_there, reopen
 
 MAIN_TYPE = "main"
 
@@ -82,6 +82,7 @@ async def _revive(engine: Engine, project: ProjectState, files: TranscriptFiles,
         forgotten=True,
         task=started.task,
         earlier=earlier_results(found.events, found.state),
+        told_of={event.body.from_agent_id for event in found.events if isinstance(event.body, Notified)},
     )
     agent.idle.set()
     agent.finished.set()
@@ -103,6 +104,7 @@ async def _where(engine: Engine, info: AgentInfo) -> tuple[Worktree | None, Plac
     repository = await find_repository(engine.git, info.cwd)
     kept = info.worktree
     worktree = await reopen(engine.git, repository, kept.path, kept.branch, kept.base_commit)
+    check_there(worktree)
     return worktree, place_in(worktree, info.cwd, repository.toplevel)
 
 

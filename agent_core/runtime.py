@@ -58,7 +58,7 @@ from agent_core.task import TERMINAL, TaskStatus
 from agent_core.transcript.index import find_transcript, first_words, read_index
 from agent_core.transcript.reading import read_page
 from agent_core.transcript.writer import TranscriptWriter
-from agent_core.worktree import Worktree, reopen
+from agent_core.worktree import Worktree, check_there, reopen
 
 StopScope = Literal["turn", "agent", "tree"]
 _STOP_SECONDS = 10.0
@@ -389,21 +389,30 @@ class Runtime:
         user stopped is no reason to wake anybody, and who was stopped or failed is left alone. Who stops an agent by
         TaskStop has its answer already."""
         parent, info = agent.parent, agent.log.state.info
-        if parent is None or not info.background or agent.stopped_by_model:
+        if parent is None or not info.background or agent.parent_stopped_it:
             return
+        wakes = self._tell(parent, info, agent.tool_use_id)
+        if wakes and parent.idle.is_set() and (parent.status is TaskStatus.COMPLETED or parent in self._main.values()):
+            self._start(parent, None, background=parent.parent is not None)
+
+    def _tell(self, parent: Agent, info: AgentInfo, tool_use_id: str | None) -> bool:
+        """Whether the news wants an answer."""
         waiting = sum(len(each.message.text) for each in parent.inbox)
-        text = notification(info, agent.tool_use_id, room_left(self.env, waiting))
+        text = notification(info, tool_use_id, room_left(self.env, waiting))
         told = Notified(info.id, info.status, summary(info))
         wakes = info.status in (TaskStatus.COMPLETED, TaskStatus.FAILED)
         parent.inbox.append(Incoming(user_message(TextBlock(text), meta=NOTIFICATION), told, wakes))
-        if wakes and parent.idle.is_set() and (parent.status is TaskStatus.COMPLETED or parent in self._main.values()):
-            self._start(parent, None, background=parent.parent is not None)
+        return wakes
 
     async def _check_again(self, agent: Agent) -> None:
         """What the first run was checked for, as the settings are now. The main thread is nobody's sub-agent."""
         await self.project(agent.project.project.root)
         if agent not in self._main.values():
             refuse_denied(agent.project, agent.definition.name)
+        if agent.worktree is not None:
+            check_there(agent.worktree)
+        if not self.engine.writer.is_ours(agent.files):
+            raise OwnedElsewhere(f"another process has gone on with agent {agent.id}; use the editor that did")
         self.credentials()
 
     def _descendants(self, agent: Agent) -> tuple[Agent, ...]:
@@ -441,6 +450,9 @@ class Runtime:
         parent = await self._revived(info.parent_id) if info.parent_id else None
         agent = await revive(self.engine, project, path, parent)
         self._register(agent)
+        for child in reversed(await self.list()):
+            if child.parent_id == agent.id and child.background and child.id not in {*agent.told_of, *self._agents}:
+                self._tell(agent, child, None)  # it ended when nobody was there to be told
         return agent
 
     async def _main_agent(self) -> Agent:

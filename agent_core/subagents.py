@@ -49,12 +49,18 @@ async def run(agent: Agent, engine: Engine, first: Message | None) -> None:
     """
     try:
         await _run_once(agent, engine, first)
-        while agent.woken and agent.status is TaskStatus.COMPLETED:
+        while _goes_on(agent):
+            agent.stop_asked = False
             await _run_once(agent, engine, None)
     finally:
         agent.stop_asked = False
         agent.finished.set()
         agent.idle.set()
+
+
+def _goes_on(agent: Agent) -> bool:
+    """Somebody wants an answer of an agent that has done its task, or has spoken to it after the stop."""
+    return agent.woken and (agent.status is TaskStatus.COMPLETED or any(each.after_stop for each in agent.inbox))
 
 
 async def _run_once(agent: Agent, engine: Engine, first: Message | None) -> None:
@@ -144,6 +150,8 @@ async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int)
     if calls and not (outcome.status is TaskStatus.INTERRUPTED and agent.withdrawn):
         text = INTERRUPTED if outcome.status is TaskStatus.INTERRUPTED else STOPPED
         agent.add(user_message(*interrupted_results(calls, (), text, new_message_id()).content))
+    if outcome.status in (TaskStatus.STOPPED, TaskStatus.FAILED) and not agent.forgotten:
+        agent.take_inbox(only_before_stop=True)  # no turn will come: what was said to it is kept in the conversation
     info = agent.log.state.info
     final = evolve(
         info,
@@ -170,7 +178,7 @@ async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int)
 
 def _result(agent: Agent, outcome: Outcome) -> str | None:
     """The last thing that the agent said in its run; what it had found is kept when it fails or is stopped (RES)."""
-    said = _last_words(agent)
+    said = _last_words(agent, outcome)
     if outcome.stop_reason is StopReason.MAX_TURNS:
         turns = f"(Stopped at the limit of {agent.max_turns} turns, before the task was finished.)"
         return f"{said}\n\n{turns}" if said else turns
@@ -179,8 +187,10 @@ def _result(agent: Agent, outcome: Outcome) -> str | None:
     return said
 
 
-def _last_words(agent: Agent) -> str | None:
+def _last_words(agent: Agent, outcome: Outcome) -> str | None:
+    """Of this run. One that was resumed when all was said already is done with what it had said."""
     state = agent.log.state
     replies = [message for message in state.messages if message.role == "assistant"]
-    run = replies[-state.run_turns :] if state.run_turns else []
+    turns = state.run_turns or (outcome.status is TaskStatus.COMPLETED)
+    run = replies[-turns:] if turns else []
     return next((message.text.strip() for message in reversed(run) if message.text.strip()), None)

@@ -133,10 +133,15 @@ def _forbidden(repository: Repository, listed: tuple[Path, ...]) -> tuple[Path, 
     return tuple(dict.fromkeys((*own, *listed[:1], repository.common_dir, repository.git_dir)))
 
 
-async def lock(git: Git, worktree: Worktree) -> None:
-    """For a further run in it. WorktreeFailed when it is gone; one that is locked already is fine."""
+def check_there(worktree: Worktree) -> None:
+    """WorktreeFailed when its folder is gone: it is never silently replaced."""
     if not (worktree.path / ".git").exists():
         raise WorktreeFailed(f"the worktree {worktree.path} of this agent is gone; its branch was {worktree.branch}")
+
+
+async def lock(git: Git, worktree: Worktree) -> None:
+    """For a further run in it. WorktreeFailed when it is gone; one that is locked already is fine."""
+    check_there(worktree)
     await git.run(worktree.repository, "worktree", "lock", "--reason", lock_reason(), str(worktree.path), ok=(0, 128))
 
 

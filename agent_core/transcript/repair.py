@@ -63,8 +63,8 @@ def closing(events: Iterable[Event], state: AgentState, at: datetime) -> list[Du
 def earlier_results(events: Iterable[Event], state: AgentState) -> dict[str, ToolResultBlock]:
     """What became of the open calls of a run whose process ended (protocol.md, agent/resume).
 
-    One that had ended keeps its result; one that waited for an answer is left out, so that it is asked again; of any
-    other the outcome is unknown.
+    One that had ended keeps its result. One that waited for an answer is left out, so that it is asked again, and so
+    are those behind it: what asks runs alone and in order. Of any other the outcome is unknown.
     """
     ended: dict[str, ToolResultBlock] = {}
     waiting: dict[str, str | None] = {}
@@ -79,11 +79,15 @@ def earlier_results(events: Iterable[Event], state: AgentState) -> dict[str, Too
             case _:
                 pass
     unknown = (TextBlock(INTERRUPTED),)
-    return {
-        call.id: ended.get(call.id, ToolResultBlock(call.id, unknown, is_error=True))
-        for call in unanswered(state.messages)
-        if call.id not in waiting.values()
-    }
+    results: dict[str, ToolResultBlock] = {}
+    held_back = False
+    for call in unanswered(state.messages):
+        held_back = held_back or call.id in waiting.values()
+        if call.id in ended:
+            results[call.id] = ended[call.id]
+        elif not held_back:
+            results[call.id] = ToolResultBlock(call.id, unknown, is_error=True)
+    return results
 
 
 def open_asks(events: Iterable[Event]) -> list[PermissionAsked]:

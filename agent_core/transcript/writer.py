@@ -95,6 +95,14 @@ class TranscriptWriter:
         self._queue.put(_Claim(files, answer))
         return await answer
 
+    def is_ours(self, files: TranscriptFiles) -> bool:
+        """False when another process has written to a transcript that we had given back."""
+        left = self._left.get(files.transcript)
+        try:
+            return left is None or files.transcript in self._handles or files.transcript.stat().st_size == left
+        except OSError:
+            return True  # that it is gone is found when it is read
+
     def close(self, timeout: float = 5.0) -> None:
         self._queue.put(None)
         if self._thread is not None:

@@ -15,10 +15,14 @@ from agent_core.background import launched, runs_in_background
 from agent_core.definitions import AgentDefinition
 from agent_core.errors import AlreadyTerminal, NotAllowed
 from agent_core.events import AgentInfo, Ended, MessageAdded, Notified, StatusChanged, TextDelta
+from agent_core.permissions.types import PermissionMode
 from agent_core.settings import Settings
 from agent_core.task import TaskStatus
 from lsp_server.demo.script import Conversation, Fault, conversation, say, use
+from tests.git_helpers import Repo, clean_git, repo
 from tests.unit.agent_core.workshop import SECONDS, Shop, open_shop
+
+__all__ = ["clean_git", "repo"]  # fixtures
 
 pytestmark = pytest.mark.anyio
 
@@ -384,3 +388,61 @@ async def test_a_child_woken_by_its_own_child_reports_to_its_parent(tmp_path: Pa
         info = await runs(shop, info, 2)
         assert info.result == "Bottom it is."
         assert "<result>now I know: bottom</result>" in shop.told(2, "root")[0]
+
+
+@pytest.mark.spec("WT-3", "WT-4", "RUN-5")
+async def test_a_worktree_stays_while_children_work_in_it(tmp_path: Path, repo: Repo, clean_git: None) -> None:
+    """Their parent has ended without a change of its own."""
+    async with open_shop(tmp_path, folder=repo.path) as shop:
+        shop.script(
+            child("x", say(use("Write", file_path="new.txt", content="x"), gate="late"), say("written")),
+            root(say(job("x", run_in_background=True)), say("I wait."), say("Both done.")),
+        )
+        info = await shop.run(isolation="worktree", permission_mode=PermissionMode.ACCEPT_EDITS)
+        assert info.worktree is not None and info.worktree.path.is_dir()
+        shop.model.gate("late").set()
+        info = await runs(shop, info, 2)
+        assert info.worktree is not None and (info.worktree.path / "new.txt").read_text() == "x"
+        assert "locked" not in repo.git("worktree", "list", "--porcelain")
+
+
+@pytest.mark.spec("WT-3")
+async def test_the_last_one_who_leaves_unlocks_it(tmp_path: Path, repo: Repo, clean_git: None) -> None:
+    async with open_shop(tmp_path, folder=repo.path) as shop:
+        shop.script(
+            child("x", say("never", gate="never")),
+            root(say(job("x", run_in_background=True)), say("I wait.")),
+        )
+        info = await shop.run(isolation="worktree")
+        assert "locked" in repo.git("worktree", "list", "--porcelain")
+        await shop.stopped(await child_of(shop, info))
+        assert "locked" not in repo.git("worktree", "list", "--porcelain")
+
+
+async def test_a_message_that_comes_during_a_stop_begins_a_run_of_its_own(tmp_path: Path) -> None:
+    async with opened(tmp_path, permissions={"allow": ["Bash"]}) as shop:
+        command = "trap '' TERM; touch begun; sleep 30"
+        shop.script(root(say(use("Bash", command=command)), say("I do that instead.")))
+        info = await shop.spawn()
+        with anyio.fail_after(SECONDS):
+            while not (shop.folder / "begun").exists():
+                await anyio.sleep(0.005)
+        async with anyio.create_task_group() as group:
+            group.start_soon(shop.runtime.stop, info.id)
+            await anyio.sleep(0.02)
+            await shop.runtime.send(info.id, "do this instead")
+        info = await runs(shop, info, 2)
+        assert info.result == "I do that instead."
+        assert shop.told(1, "root")[-1] == "do this instead"
+
+
+async def test_what_was_said_before_a_stop_stays_in_the_conversation(shop: Shop) -> None:
+    shop.script(root((*say("heard", when="one more"), *say("slow", gate="never"))))
+    info = await shop.spawn()
+    await shop.model.wait_for(1)
+    await shop.runtime.send(info.id, "mind the tests")
+    info = await shop.stopped(info)
+    assert info.status is TaskStatus.STOPPED
+    info = await shop.send(info, "one more thing")
+    assert info.result == "heard"
+    assert "mind the tests" in json.dumps(shop.asked(1, "root")["messages"])

@@ -12,7 +12,7 @@ import pytest
 from agent_core import subagents
 from agent_core.events import AgentInfo, MessageAdded, Notified
 from agent_core.task import TaskStatus
-from lsp_server.demo.script import say, use
+from lsp_server.demo.script import conversation, say, use
 from tests.git_helpers import Repo, clean_git, repo
 from tests.unit.agent_core.test_background import child, child_of, job, opened, root, runs
 from tests.unit.agent_core.test_subagents import PausingGit
@@ -265,3 +265,65 @@ async def test_agents_are_listed_with_how_they_stand(shop: Shop) -> None:
     made = await child_of(shop, info)
     assert shop.results(1, "root")[0][2] == "No agent was launched yet."
     assert shop.results(3, "root")[0][2] == f"- {made.id} helper (general-purpose): job x: completed"
+
+
+@pytest.mark.spec("MSG-1", "MSG-2")
+async def test_a_persons_stop_outranks_that_of_a_model(shop: Shop) -> None:
+    shop.script(
+        child("x", say("slow", gate="never")),
+        root(
+            say(job("x", run_in_background=True)), say(use("TaskStop", task_id=ID)), say(send(ID, "go on")), say("over")
+        ),
+    )
+    info = await shop.spawn()
+    made = await child_of(shop, info)
+    await shop.model.wait_for(1, conversation="x")
+    agent = shop.runtime.engine.agents[made.id]
+    agent.stop()
+    agent.stop(by_model=True)
+    assert not agent.stopped_by_model
+    await shop.ended(info)
+    assert any(text.startswith("The user stopped this agent") for _, _, text in shop.results(3, "root"))
+
+
+@pytest.mark.spec("MSG-2")
+async def test_after_its_own_stop_the_model_is_not_told_that_the_user_did_it(shop: Shop) -> None:
+    shop.script(
+        child("x", say("slow", gate="never")),
+        root(
+            say(job("x", run_in_background=True)),
+            say(use("TaskStop", task_id=ID)),
+            say(use("TaskOutput", task_id=ID)),
+            say("over"),
+        ),
+    )
+    await shop.run()
+    ((_, _, text),) = shop.results(3, "root")
+    assert text.startswith("This agent was stopped by TaskStop.")
+
+
+@pytest.mark.spec("MSG-2", "IN-13")
+async def test_waiting_for_oneself_is_an_error_at_once(shop: Shop) -> None:
+    shop.script(root(say(use("TaskOutput", task_id="main", timeout=600_000)), say("over")))
+    await shop.run()
+    assert shop.results(1, "root")[0][2].startswith("There is nothing to wait for")
+
+
+@pytest.mark.spec("MSG-1", "RUN-8")
+async def test_a_fork_that_resumes_its_sibling_knows_who_is_told(shop: Shop) -> None:
+    """And the parent is told, with no id that it never gave."""
+    shop.script(
+        child("x", say("first"), say("second")),
+        conversation(say(send("helper", "again")), say("fork over"), user="directive f", name="f", offset=2),
+        root(
+            say(job("x", name="helper")),
+            say(use("Agent", description="f", prompt="directive f", fork=True, run_in_background=False)),
+            *(say("over"),) * 2,
+        ),
+    )
+    info = await shop.run()
+    made = await child_of(shop, info, "job x")
+    ((_, _, text),) = shop.results(1, "f")
+    assert text.startswith(f"{made.id} goes on. Its own parent is told when it ends")
+    assert (await shop.ended(made)).result == "second"
+    await shop.ended(info)

@@ -182,14 +182,14 @@ async def test_a_missing_worktree_is_said_and_never_replaced(tmp_path: Path, rep
         info = await shop.run(isolation="worktree")
         assert info.worktree is not None
         shutil.rmtree(info.worktree.path)
-        ended = await shop.send(info, "more")
-        assert ended.status is TaskStatus.FAILED and "is gone" in (ended.error or "")
+        with pytest.raises(WorktreeFailed, match="is gone"):
+            await shop.runtime.send(info.id, "more")
     repo.git("worktree", "prune")
     async with open_shop(tmp_path, folder=repo.path) as shop:
         with pytest.raises(WorktreeFailed, match="is no worktree of"):
             await shop.runtime.send(info.id, "more")
         assert len(shop.model.requests()) == 0
-        assert (await state_of(shop, info)).status is TaskStatus.FAILED
+        assert (await state_of(shop, info)).result == "done"
 
 
 @pytest.mark.spec("TR-4", "SEL-5")
@@ -221,10 +221,8 @@ async def test_one_process_at_a_time_goes_on_with_an_agent(tmp_path: Path) -> No
         second.says(say(""), say("from the second"))
         info = await first.run()
         assert (await second.send(info, "more")).result == "from the second"
-        ended = await first.send(info, "and here?")
-        assert ended.status is TaskStatus.FAILED and "another process has gone on with this agent" in (
-            ended.error or ""
-        )
+        with pytest.raises(OwnedElsewhere, match="another process has gone on"):
+            await first.runtime.send(info.id, "and here?")
         first.says(say("slow", gate="never"))
         running = await first.spawn()
         await first.model.wait_for(1)
@@ -318,3 +316,64 @@ async def test_results_of_ended_calls_are_those_that_were_recorded(tmp_path: Pat
         blocks = [block for message in messages for block in message.content if isinstance(block, ToolResultBlock)]
         assert "hello" in shop.results(0)[0][2]
         assert len(blocks) in (0, 2)
+
+
+@pytest.mark.spec("RUN-9", "TR-4")
+async def test_what_ended_while_nobody_was_there_to_be_told_is_told_later(tmp_path: Path) -> None:
+    async with killed(tmp_path) as (first, left):
+        first.script(
+            child("one", say("found one", gate="late")),
+            child("two", say("never", gate="never")),
+            root(
+                say(job("one", run_in_background=True), job("two", run_in_background=True)), say("slow", gate="never")
+            ),
+        )
+        info = await first.spawn()
+        one = await child_of(first, info, "job one")
+        await first.model.wait_for(2, conversation="root")
+        await first.stopped(info)
+        first.model.gate("late").set()
+        await first.ended(one)
+    async with later(left, first) as shop:
+        shop.script(conversation(say(""), (*say("I see."),), say("I see."), first_user="go", name="root"))
+        await shop.send(info, "well?")
+        told = [text for text in shop.told(0, "root") if text.startswith("<task-notification>")]
+        assert len(told) == 2
+        assert any("<result>found one</result>" in text for text in told)
+        assert any("<status>stopped</status>" in text and "was interrupted" in text for text in told)
+    async with later(left, first) as shop:
+        shop.script(conversation(*(say(""),) * 2, say("Nothing new."), first_user="go", name="root"))
+        await shop.send(info, "and now?")
+        assert not [text for text in shop.told(0, "root") if text.startswith("<task-notification>")]
+
+
+@pytest.mark.spec("TR-4")
+async def test_an_answer_that_was_complete_is_not_lost_with_its_end(tmp_path: Path) -> None:
+    async with open_shop(tmp_path) as first:
+        first.says(say("THE ANSWER"))
+        info = await first.run()
+    (path,) = tmp_path.rglob(f"agent-{info.id}.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))  # the process ended before it could write the end
+    async with open_shop(tmp_path) as shop:
+        await shop.runtime.resume(info.id, None)
+        assert (await shop.ended(info)).result == "THE ANSWER"
+        assert shop.model.requests() == []
+
+
+@pytest.mark.spec("TR-4")
+async def test_calls_behind_one_that_waited_are_made_and_not_called_interrupted(tmp_path: Path) -> None:
+    rules = {"permissions": {"allow": ["Bash(touch a)", "Bash(touch c)"]}}
+    async with killed(tmp_path, settings=rules) as (first, left):
+        first.runtime.attach(Person())
+        first.says(say(*(use("Bash", command=f"touch {name}") for name in "abc")), say("done"))
+        info = await first.spawn()
+        await first.event(info, PermissionAsked)
+        assert not (first.folder / "c").exists()
+    async with later(left, first, settings=rules) as shop:
+        shop.runtime.attach(Person([PermissionAnswer("allowOnce")]))
+        shop.says(say(""), say("done"))
+        await shop.runtime.resume(info.id, None)
+        await shop.ended(info)
+        assert [failed for _, failed, _ in shop.results(0)] == [False] * 3
+        assert (shop.folder / "b").exists() and (shop.folder / "c").exists()

@@ -96,13 +96,14 @@ def test_e8_the_end_of_the_process_ends_asks_and_run_and_knows_what_became_of_th
             (ToolEnded("a", "completed", (TextBlock("done"),), None, 1),),
             {"a": ("done", False), "b": (INTERRUPTED, True)},
         ),
-        ((PermissionAsked(RequestId("q"), "t", "a"),), {"b": (INTERRUPTED, True)}),
+        ((PermissionAsked(RequestId("q"), "t", "a"),), {}),
+        ((PermissionAsked(RequestId("q"), "t", "b"),), {"a": (INTERRUPTED, True)}),
         (
             (
                 PermissionAsked(RequestId("q"), "t", "a"),
                 PermissionSettled(RequestId("q"), "t", Outcome.WITHDRAWN, "none"),
             ),
-            {"b": (INTERRUPTED, True)},
+            {},
         ),
         (
             (

@@ -3,21 +3,29 @@
 Layers, each importing only from those before it (tests/test_architecture.py):
 
     values    ids messages events definitions tool task errors ports permissions/types
-    pure      state turn event_log settings, model/{accumulate,prompt,aliases}, permissions/{rules,policy,options},
-              transcript/{codec,repair,readable}, tool_pool tool_input, guidance/,
-              result_limits text_file text_form line_diff merge review review_parts
+    pure      state turn event_log settings background conversations task_items, tool_pool tool_input, guidance/,
+              model/{accumulate,prompt,aliases,prices}, permissions/{rules,policy,options,modes},
+              transcript/{codec,repair,readable}, result_limits text text_file text_form line_diff merge review
+              review_parts review_plans
     adapters  model/messages_api (the anthropic SDK), transcript/{writer,index,reading}, permissions/grants, loading/,
-              tools/, disk processes clock, repository git_objects worktree* snapshot* applying disk_target
-    engine    slots project engine agent agent_listing spawning tool_runner query_loop subagents reviews,
-              permissions/{broker,gate}
+              tools/, disk processes clock task_list, repository git_objects worktree* snapshot* applying restoring
+              recovery decisions disk_target
+    engine    slots stagger budget project engine agent agent_listing, permissions/{broker,gate}, reviews
+                spawning forking reviving   a new agent: from a definition, from a conversation, from a transcript
+                launching messenger         what an agent does with others: launch and wait, talk and stop
+                subagents isolation         one run from its queue to its end; the worktree around it
+                query_loop tool_runner progress_summary
     façade    runtime
 
 One append-only `EventLog` per agent; its state is a fold (`state.apply`); transcript, progress and replay read the
 same log. `query_loop` reads as prose: ask `turn.next_step`, do it, record it. A permission is a value with one decision
 (`policy.decide`); an ask goes to whoever is attached (`broker`). The prompt is a sequence of frozen fragments.
 
-Deliberately absent: connections and editors, any global or ambient agent, agents that launch agents, forks, hooks, MCP
-servers and compaction (they come with later parts), and a shell parser: commands ask unless a rule names them exactly.
+Foreground is who waits, not where the work runs: every run lives in the runtime's task group (`subagents.run`), and a
+parent only awaits it (`launching.answer_of`). The prompt of a fork shares its parent's fragments (`forking`).
+
+Deliberately absent: connections and editors, any global or ambient agent, hooks, MCP servers, teams and compaction (they
+come with later parts), and a shell parser: commands ask unless a rule names them exactly.
 
 To add a tool: `tools/NAME.py` and a row in `tools/builtin.py`. An event: a class in `events.py`, then follow the type
 checker through `state`, `transcript/readable` and the server's `convert`. A permission mode: `permissions/policy.py`.

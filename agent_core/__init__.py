@@ -24,7 +24,7 @@ same log. `query_loop` reads as prose: ask `turn.next_step`, do it, record it. A
 Foreground is who waits, not where the work runs: every run lives in the runtime's task group (`subagents.run`), and a
 parent only awaits it (`launching.answer_of`). The prompt of a fork shares its parent's fragments (`forking`).
 
-Deliberately absent: connections and editors, any global or ambient agent, hooks, MCP servers, teams and compaction (they
+Deliberately absent: connections and editors, any global or ambient agent, hooks, MCP servers, teams, compaction (they
 come with later parts), and a shell parser: commands ask unless a rule names them exactly.
 
 To add a tool: `tools/NAME.py` and a row in `tools/builtin.py`. An event: a class in `events.py`, then follow the type

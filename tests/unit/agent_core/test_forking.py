@@ -355,6 +355,15 @@ async def test_a_person_forks_an_idle_conversation(shop: Shop) -> None:
     shop.check(info, runs=2)
 
 
+@pytest.mark.spec("TR-2", "FK-4")
+async def test_a_resumed_agent_reads_what_it_had(shop: Shop) -> None:
+    (shop.folder / "a.txt").write_text("hello\n")
+    shop.script(root(say(use("Read", file_path="a.txt")), say("done"), say("more")))
+    info = await shop.run(f"go {CONTEXT}")
+    await shop.send(info, "and then?")
+    assert share(shop, "root", 2) >= 0.99
+
+
 async def test_what_a_person_cannot_fork(shop: Shop) -> None:
     shop.script(root(say("slow", gate="never")))
     info = await shop.spawn()

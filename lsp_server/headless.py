@@ -10,6 +10,7 @@ import asyncio
 import json
 import math
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ from agent_core.processes import LocalProcesses
 from agent_core.repository import GitCommand
 from agent_core.runtime import Runtime, SpawnRequest, is_live, open_runtime
 from agent_core.task import TaskStatus
+from agent_core.text import encodable
 from lsp_server import convert
 from lsp_server.wire import to_wire
 
@@ -65,14 +67,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """0 completed, 2 turn limit, 1 anything else; faults in one line on stderr."""
+    """0 completed, 2 turn limit, 1 anything else, 128 and its number after a signal; faults in one line on stderr."""
+    received: list[int] = []
     try:
-        return asyncio.run(_run(_order(options)))
+        return asyncio.run(_until_signalled(_order(options), received))
     except (AgentError, BadOption) as error:
         sys.stderr.write(f"agent-ls: {error}\n")
         return FAILED
     except KeyboardInterrupt:
-        return 130
+        return 128 + signal.SIGINT
+    except asyncio.CancelledError:
+        return 128 + received[0]
 
 
 class BadOption(Exception):
@@ -80,7 +85,7 @@ class BadOption(Exception):
 
 
 def _order(options: argparse.Namespace) -> Order:
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    prompt = encodable(_standard_input() if options.prompt == "-" else options.prompt)
     if not prompt.strip():
         raise InvalidParams("PROMPT", "is empty; say what the agent shall do")
     if options.max_turns is not None and options.max_turns < 1:
@@ -102,18 +107,43 @@ def _order(options: argparse.Namespace) -> Order:
     return Order(request, options.agent, settings, agents, options.trust, options.output_format)
 
 
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode(sys.stdin.encoding).replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise InvalidParams(
+            "PROMPT", f"standard input is no text in {error.encoding.upper()} (byte {error.start + 1})"
+        ) from error
+
+
 def _json(option: str, text: str | None, *, may_be_file: bool) -> Mapping[str, Any]:
     if text is None:
         return {}
     try:
         if may_be_file and not text.lstrip().startswith("{"):
             text = Path(text).read_text("utf-8-sig")
-        value = json.loads(text)
+        value = encodable(json.loads(text))
     except (OSError, ValueError) as error:
         raise BadOption(f"{option}: {error}") from error
     if not isinstance(value, dict):
         raise BadOption(f"{option}: must be a JSON object, not {value!r}")
     return value
+
+
+async def _until_signalled(order: Order, received: list[int]) -> int:
+    """SIGTERM and SIGHUP end it in order, as SIGINT does: commands are ended and worktrees let go."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+
+    def stop(number: int) -> None:
+        received.append(number)
+        if len(received) == 1:  # a second one must not disturb the ending
+            task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            loop.add_signal_handler(number, stop, number)
+    return await _run(order)
 
 
 async def _run(order: Order) -> int:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from lsp_server.demo.model_server import ModelServer
@@ -123,3 +126,55 @@ async def test_a_failure_in_the_background_is_told_to_the_main_thread(run: Run, 
     broken = say("", fault=Fault("status", status=400, type="invalid_request_error", message="No."))
     script(model, child(broken), main(say(job()), say("It works."), say("It failed.")))
     assert await run() == (0, "It failed.\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_ends_it_with_its_commands_and_lets_the_worktree_go(
+    server_env: dict[str, str], workspace: Path, model: ModelServer, tmp_path: Path, number: signal.Signals
+):
+    begun = tmp_path / "begun"
+    script(model, main(say(use("Bash", command=f"echo $$ > {begun}; sleep 300; true")), say("never")))
+    options = ("--isolation", "worktree", "--settings", '{"permissions": {"allow": ["Bash"]}}')
+    process = await asyncio.create_subprocess_exec(
+        *SERVER,
+        "run",
+        "go",
+        "--agent",
+        "general-purpose",
+        *options,
+        env=server_env,
+        cwd=workspace,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(30):
+            while not begun.exists() or not begun.read_text().strip():
+                await asyncio.sleep(0.05)
+            process.send_signal(number)
+            _, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert (process.returncode, errors.decode()) == (128 + number, "")
+    assert not psutil.pid_exists(int(begun.read_text()))
+    listed = subprocess.run(["git", "worktree", "list", "--porcelain"], cwd=workspace, capture_output=True, check=True)
+    assert b"\nlocked" not in listed.stdout
+
+
+@pytest.mark.parametrize("utf8", ["0", "1"])
+async def test_standard_input_that_is_no_text_is_refused_in_words(
+    server_env: dict[str, str], workspace: Path, utf8: str
+):
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *SERVER,
+        "run",
+        "-",
+        env={**server_env, "LC_ALL": "C.UTF-8", "PYTHONUTF8": utf8},
+        cwd=workspace,
+        stdin=pipe,
+        stderr=pipe,
+    )
+    _, errors = await process.communicate(b"caf\xe9")
+    message = "agent-ls: PROMPT: standard input is no text in UTF-8 (byte 4)\n"
+    assert (process.returncode, errors.decode()) == (1, message)

@@ -7,7 +7,8 @@ first answer wins, and the others are withdrawn. With nobody left who could ever
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -44,9 +45,14 @@ class Settled:
 NOBODY = Settled(Outcome.NO_CLIENT, "none")
 
 
+Check = Callable[[Mapping[str, Any]], str | None]
+"""What is wrong with an input, None when nothing is."""
+
+
 @define(eq=False)
 class _Pending:
     request: PermissionRequest
+    check: Check
     done: anyio.Event = field(factory=anyio.Event)
     settled: Settled | None = None
     asked: dict[Asker, anyio.CancelScope] = field(factory=dict)
@@ -87,9 +93,10 @@ class PermissionBroker:
     def pending(self) -> tuple[PermissionRequest, ...]:
         return tuple(pending.request for pending in self._pending.values())
 
-    async def ask(self, request: PermissionRequest) -> Settled:
-        """Wait for the answer without limit. Cancellation withdraws the ask everywhere."""
-        pending = _Pending(request)
+    async def ask(self, request: PermissionRequest, check: Check = lambda input: None) -> Settled:
+        """Wait for the answer without limit. Cancellation withdraws the ask everywhere. `check` is for what a person
+        makes of the input."""
+        pending = _Pending(request, check)
         self._pending[request.id] = pending
         try:
             for asker in self._askers:
@@ -105,7 +112,15 @@ class PermissionBroker:
             self.changed()
 
     def answer(self, request_id: RequestId, answer: PermissionAnswer) -> str | None:
-        """None when accepted, else why not. An unknown option is no decision."""
+        """None when accepted, else why not. An unknown option, or an input that cannot run, is no decision."""
+        pending = self._pending.get(request_id)
+        if pending is not None and pending.settled is None and answer.updated_input is not None:
+            allows = any(each.kind.allows for each in pending.request.options if each.id == answer.option_id)
+            if allows and (problem := pending.check(answer.updated_input)):
+                return f"updatedInput cannot run, so nothing is decided; the request stays open: {problem}"
+        return self._take(request_id, answer)
+
+    def _take(self, request_id: RequestId, answer: PermissionAnswer) -> str | None:
         pending = self._pending.get(request_id)
         if pending is None or pending.settled is not None:
             return "this request is not open any more: it was answered, or its agent has ended"
@@ -129,7 +144,9 @@ class PermissionBroker:
             if answer is None:
                 pending.asked.pop(asker, None)
                 self._deny_if_alone(pending)
-            elif self.answer(pending.request.id, answer) is not None:
+            elif (
+                self._take(pending.request.id, answer) is not None
+            ):  # nobody could be told of a bad input but the model
                 # No decision: the ask stays open for `agent/answer` and is not put to this asker again and again.
                 await anyio.sleep_forever()
 

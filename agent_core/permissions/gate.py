@@ -69,7 +69,7 @@ async def permit(
 async def _permit_by_asking(
     agent: Agent, engine: Engine, tool: Tool, request: PermissionRequest, context: ToolContext
 ) -> Permitted:
-    settled = await _ask(agent, engine, request)
+    settled = await _ask(agent, engine, request, tool)
     if not settled.allowed:
         raise ToolError(_refusal(settled, request.reason))
     answer = settled.answer
@@ -122,13 +122,13 @@ async def _recheck(
     return Permitted(input, comment, edited=True)
 
 
-async def _ask(agent: Agent, engine: Engine, request: PermissionRequest) -> Settled:
+async def _ask(agent: Agent, engine: Engine, request: PermissionRequest, tool: Tool) -> Settled:
     agent.record(PermissionAsked(request.id, request.title, request.tool_use_id))
     agent.ask_opened()
     settled = Settled(Outcome.WITHDRAWN, "none")
     try:
         await agent.log.written()
-        settled = await engine.broker.ask(request)
+        settled = await engine.broker.ask(request, partial(invalid, tool))
         await _store(agent, settled)
     finally:
         if settled.outcome == Outcome.WITHDRAWN:

@@ -373,6 +373,14 @@ async def test_dismissed_is_no_decision_and_any_view_may_still_answer(desk):
     }
     nothing = "no optionId was given, so nothing is decided; the request stays open"
     assert await answer(desk, request) == {"accepted": False, "reason": nothing}
+    for input, problem in (
+        ({}, "Bad input of Bash: 'command' is a required property"),
+        ({"command": 1}, "Bad input of Bash, command: 1 is not of type 'string'"),
+    ):
+        reason = f"updatedInput cannot run, so nothing is decided; the request stays open: {problem}"
+        refused = {"accepted": False, "reason": reason}
+        assert await answer(desk, request, optionId="allowOnce", updatedInput=input) == refused
+    assert (await desk.client.request("agent/permissions", {}))["requests"] == [held.params]
     assert await answer(desk, request, cancelled=True) == {"accepted": False, "reason": nothing}
     assert (await answer(desk, request, optionId="allowAlways", destination="userSettings"))["accepted"] is False
     assert await answer(desk, request, optionId="allowOnce") == {"accepted": True}

@@ -18,7 +18,7 @@ from agent_core.errors import GitFailed, NotReviewable, ReviewConflict, UserErro
 from agent_core.ports import Git, ReviewTarget
 from agent_core.recovery import recover_refs
 from agent_core.review import ABSENT, EXECUTABLE, LINK, OTHER
-from agent_core.review_plans import Conflict
+from agent_core.review_plans import Conflict, named
 from agent_core.review_targets import blocked, present
 from agent_core.worktree import Worktree
 
@@ -37,6 +37,8 @@ async def restore(
 ) -> Restored:
     """`paths` None: all of the act. NotReviewable when `ref` is no recovery ref of this agent."""
     record = await _record(git, worktree, agent_id, ref)
+    known_as = named(record.get("discarded", record.get("after", ())))
+    paths = None if paths is None else [known_as.get(path, path) for path in paths]
     if "discarded" in record:
         kept = {path: tuple(ids) for path, ids in record["discarded"].items() if paths is None or path in paths}
         return Restored(tuple(kept), (), kept)

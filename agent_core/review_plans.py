@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from attrs import frozen
 
@@ -48,14 +48,20 @@ class Plan:
         return tuple(hunk for hunk in self.order if hunk in chosen)
 
 
+def named(paths: Iterable[str]) -> dict[str, str]:
+    """The path by each name that it may be given: its own, and as it is shown, unless another one is called so."""
+    known = tuple(paths)
+    return {encodable(path): path for path in known} | {path: path for path in known}
+
+
 def plans_of(files: Sequence[FileReview], selection: Sequence[Selection] | None) -> tuple[list[Plan], list[Conflict]]:
     chosen = selection if selection is not None else [Selection(file.change.path) for file in files]
     by_path = {file.change.path: file for file in files}
-    shown = {encodable(path): path for path in by_path}
+    paths = named(by_path)
     wanted: dict[str, set[str] | None] = {}
     conflicts = []
     for each in chosen:
-        path = each.path if each.path in by_path else shown.get(each.path)
+        path = paths.get(each.path)
         if path is None:
             conflicts.append(Conflict(each.path, None, "this file is not part of the review; review again"))
             continue

@@ -19,8 +19,8 @@ from agent_core.ports import Git, ReviewTarget
 from agent_core.recovery import save_discard
 from agent_core.restoring import Restored, restore
 from agent_core.review import FileChange, Review
+from agent_core.review_plans import named
 from agent_core.snapshot import Snapshot, take
-from agent_core.text import encodable
 from agent_core.worktree import Worktree
 
 Round = Literal["all", "new"]
@@ -120,10 +120,10 @@ class Reviews:
 
 def _open_hunks(review: Review, selection: Sequence[Selection] | None) -> list[tuple[str, tuple[str, ...]]]:
     """Open hunks of the selection, conflicting ones too: what cannot be applied can still be rejected."""
-    chosen = {each.path: each.hunks for each in selection} if selection is not None else None
-    named = {file.path: file.path if chosen and file.path in chosen else encodable(file.path) for file in review.files}
-    files = [file for file in review.files if chosen is None or named[file.path] in chosen]
-    return [(file.path, _chosen(file, chosen.get(named[file.path]) if chosen else None)) for file in files]
+    paths = named(file.path for file in review.files)
+    chosen = {paths.get(each.path): each.hunks for each in selection} if selection is not None else None
+    files = [file for file in review.files if chosen is None or file.path in chosen]
+    return [(file.path, _chosen(file, chosen.get(file.path) if chosen else None)) for file in files]
 
 
 def _chosen(file: FileChange, hunks: tuple[str, ...] | None) -> tuple[str, ...]:

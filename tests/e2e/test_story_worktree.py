@@ -271,6 +271,11 @@ async def test_a_file_whose_name_is_not_utf8_is_reviewed_read_and_applied(desk: 
     result = await desk.client.request("agent/apply", {"agentId": agent, **files})
     assert ([each["path"] for each in result["applied"]], result["conflicts"]) == (["n\ufffdw.txt"], [])
     assert (desk.repo.path / name).read_text() == "new\n"
+    ref = {"agentId": agent, "recoverRef": result["recoverRef"]}
+    restored = await desk.client.request("agent/restore", {**ref, **files})
+    assert (restored["conflicts"], (desk.repo.path / name).exists()) == ([], False)
+    discarded = await desk.client.request("agent/discard", {"agentId": agent, **files})
+    assert [each["path"] for each in discarded["discarded"]] == ["n\ufffdw.txt"]
 
 
 async def test_comments_that_cannot_be_sent_leave_the_round_open(desk: Desk):

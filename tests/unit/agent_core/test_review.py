@@ -28,6 +28,7 @@ from agent_core.review import (
     Target,
 )
 from agent_core.review_parts import review_file
+from agent_core.review_plans import named
 from agent_core.text_form import NotConvertible, to_buffer_form
 
 pytestmark = pytest.mark.spec("ED-3")
@@ -445,3 +446,8 @@ def test_big_files_are_fast(kind: str) -> None:
     found.apply()
     assert time.perf_counter() - begun < 3
     assert found.apply(()).after == texts[2]
+
+
+def test_a_path_is_called_as_it_is_shown_unless_another_one_is_called_so() -> None:
+    odd, other = "n\udce9w", "\udce9"
+    assert named([odd, other, "\ufffd"]) == {odd: odd, "n\ufffdw": odd, other: other, "\ufffd": "\ufffd"}

@@ -201,9 +201,9 @@ def check_children(checkout: Checkout, found: dict[int, Info], reports: str | No
             continue
         if kind_of(number) not in ("reads", "deleted"):
             assert checkout.kept(info, "out.txt") == text(number).encode(), info
-            checkout.repo.git("rev-parse", "--verify", f"refs/heads/{info['worktree']['branch']}")
         if kind_of(number) == "stopped":
             assert checkout.kept(info, "half.txt") == b"half"
+        checkout.repo.git("rev-parse", "--verify", f"refs/heads/{info['worktree']['branch']}")
         assert reports is None or f"worktreePath: {info['worktree']['path']}\n" in reports
         if kind_of(number) == "read-only":
             Path(info["worktree"]["path"]).chmod(0o755)

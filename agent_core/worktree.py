@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 from attrs import frozen
 
-from agent_core.errors import WorktreeFailed
+from agent_core.errors import GitFailed, WorktreeFailed
 from agent_core.ports import Git
 from agent_core.repository import Repository, find_repository, hidden_by_index
 from agent_core.worktree_claim import claim_place, drop_unreadable, lock_reason, undo
@@ -157,13 +157,25 @@ async def settle(git: Git, worktree: Worktree) -> Settled:
         if reason := await _why_keep(git, worktree):
             return Settled(True, reason)
         _check_removable(worktree)
-        # without --force: git itself checks once more
-        await git.run(worktree.repository, "worktree", "remove", "--", str(worktree.path))
-        # like `branch -d`: only while it still is at the commit that everybody has
-        await git.run(worktree.repository, "update-ref", "-d", f"refs/heads/{worktree.branch}", worktree.base_commit)
+        await _remove(git, worktree)
     except (WorktreeFailed, OSError) as error:
         return Settled(True, f"kept, since git could not settle it: {error}")
     return Settled(False, "nothing changed; worktree and branch were removed")
+
+
+async def _remove(git: Git, worktree: Worktree) -> None:
+    """What counts is what is left: a git that was killed at its end has done its work, and nothing is there to name."""
+    branch = f"refs/heads/{worktree.branch}"
+    try:  # without --force: git itself checks once more
+        await git.run(worktree.repository, "worktree", "remove", "--", str(worktree.path))
+    except GitFailed:
+        if worktree.path.exists() or worktree.git_dir.exists():
+            raise
+    try:  # like `branch -d`: only while it still is at the commit that everybody has
+        await git.run(worktree.repository, "update-ref", "-d", branch, worktree.base_commit)
+    except GitFailed:
+        if await git.run(worktree.repository, "for-each-ref", "--format=%(refname)", branch):
+            raise
 
 
 def _check_removable(worktree: Worktree) -> None:

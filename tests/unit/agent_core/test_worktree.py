@@ -265,6 +265,19 @@ async def test_unchanged_is_removed_with_its_branch(repo: Repo, tmp_path: Path) 
     assert not worktree.path.exists()
 
 
+@pytest.mark.spec("WT-3", "WT-4")
+@pytest.mark.parametrize("command", ["remove", "-d"])
+async def test_a_git_that_fails_after_its_work_leaves_nothing_to_name(repo: Repo, tmp_path: Path, command: str) -> None:
+    def fail() -> None:
+        raise GitFailed("killed", 137)
+
+    before = repo.state()
+    worktree = await made(repo, tmp_path / "wt")
+    settled = await settle(Recorder(command, fail), worktree)
+    assert settled == Settled(False, "nothing changed; worktree and branch were removed")
+    assert repo.state() == before
+
+
 def _commit(repo: Repo, worktree: Worktree) -> None:
     Repo(worktree.path).commit({"new": "new"})
 

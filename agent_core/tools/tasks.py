@@ -2,71 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from attrs import frozen
-
 from agent_core.errors import ToolError
-from agent_core.permissions.types import PermissionFacts, ToolKind
 from agent_core.task_items import PROGRESS, find, line
 from agent_core.tool import TaskStore, Tool, ToolContext, ToolResult
+from agent_core.tools.host_tool import HostTool
 
 
-@frozen
-class _TaskTool:
-    name: str
-    description: str
-    properties: Mapping[str, Any]
-    required: tuple[str, ...]
-    act: Callable[[TaskStore, Mapping[str, Any]], Awaitable[str]]
-
-    kind = ToolKind.OTHER
-    read_only = True
-    concurrent = False
-
-    @property
-    def input_schema(self) -> Mapping[str, Any]:
-        return {
-            "type": "object",
-            "properties": self.properties,
-            "required": list(self.required),
-            "additionalProperties": False,
-        }
-
-    def title(self, input: Mapping[str, Any]) -> str:
-        return f"{self.name} {input.get('task_id') or input.get('subject') or ''}".rstrip()
-
-    async def facts(self, input: Mapping[str, Any], ctx: ToolContext) -> PermissionFacts:
-        return PermissionFacts()
-
-    async def run(self, input: Mapping[str, Any], ctx: ToolContext) -> ToolResult:
-        if ctx.tasks is None:
-            raise ToolError("There is no task list here.")
-        return ToolResult.ok(await self.act(ctx.tasks, input))
+def _store(ctx: ToolContext) -> TaskStore:
+    if ctx.tasks is None:
+        raise ToolError("There is no task list here.")
+    return ctx.tasks
 
 
-async def _create(store: TaskStore, input: Mapping[str, Any]) -> str:
+async def _create(ctx: ToolContext, input: Mapping[str, Any]) -> ToolResult:
+    store = _store(ctx)
     task = await store.create(input)
-    return f"Created {line(task, await store.all())}"
+    return ToolResult.ok(f"Created {line(task, await store.all())}")
 
 
-async def _get(store: TaskStore, input: Mapping[str, Any]) -> str:
+async def _get(ctx: ToolContext, input: Mapping[str, Any]) -> ToolResult:
+    store = _store(ctx)
     tasks = await store.all()
     task = find(tasks, input["task_id"])
-    return "\n".join(part for part in (line(task, tasks), task.description) if part)
+    return ToolResult.ok("\n".join(part for part in (line(task, tasks), task.description) if part))
 
 
-async def _list(store: TaskStore, input: Mapping[str, Any]) -> str:
+async def _list(ctx: ToolContext, input: Mapping[str, Any]) -> ToolResult:
+    store = _store(ctx)
     tasks = await store.all()
-    return "\n".join(line(task, tasks) for task in tasks) or "There are no tasks."
+    return ToolResult.ok("\n".join(line(task, tasks) for task in tasks) or "There are no tasks.")
 
 
-async def _update(store: TaskStore, input: Mapping[str, Any]) -> str:
+async def _update(ctx: ToolContext, input: Mapping[str, Any]) -> ToolResult:
+    store = _store(ctx)
     task = await store.update(input["task_id"], {name: value for name, value in input.items() if name != "task_id"})
-    return f"Now {line(task, await store.all())}"
+    return ToolResult.ok(f"Now {line(task, await store.all())}")
 
 
+_task_tool = partial(HostTool, subject=("task_id", "subject"))
 _ID = {"type": "string", "minLength": 1}
 _SUBJECT = {"type": "string", "minLength": 1, "description": "What is to be done, in a few words."}
 _DESCRIPTION = {"type": "string", "description": "All that whoever does it must know."}
@@ -77,7 +54,7 @@ _BLOCKED_BY = {
 }
 
 TASKS: tuple[Tool, ...] = (
-    _TaskTool(
+    _task_tool(
         "TaskCreate",
         "Add a task to the list of this conversation. Worth it for work of several steps, not for a single one. The "
         "list outlives your context and a restart.",
@@ -85,9 +62,9 @@ TASKS: tuple[Tool, ...] = (
         ("subject",),
         _create,
     ),
-    _TaskTool("TaskGet", "Read a task with its description.", {"task_id": _ID}, ("task_id",), _get),
-    _TaskTool("TaskList", "List the tasks and how they stand.", {}, (), _list),
-    _TaskTool(
+    _task_tool("TaskGet", "Read a task with its description.", {"task_id": _ID}, ("task_id",), _get),
+    _task_tool("TaskList", "List the tasks and how they stand.", {}, (), _list),
+    _task_tool(
         "TaskUpdate",
         "Change a task; what you leave out stays. Set in_progress when the work on it begins, and completed only when "
         "it is done and checked.",

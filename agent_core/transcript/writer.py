@@ -23,7 +23,7 @@ from agent_core.events import Event
 from agent_core.transcript.codec import encode
 from agent_core.transcript.readable import render
 
-_LOCK_TRIES, _LOCK_SECONDS = 20, 0.005
+_LOCK_TRIES, _CLAIM_TRIES, _LOCK_SECONDS = 200, 20, 0.005
 
 
 @frozen
@@ -144,7 +144,7 @@ class TranscriptWriter:
         if path in self._handles:
             return True
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        if not _lock(handle):
+        if not _lock(handle, _CLAIM_TRIES):
             os.close(handle)
             return False
         self._handles[path] = handle
@@ -175,15 +175,15 @@ def _open(path: Path) -> int:
     """The lock lasts as long as we write: it tells another process that this agent lives here."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    if not _lock(handle):
+    if not _lock(handle, _LOCK_TRIES):
         _close(handle)
         raise OSError(errno.EBUSY, "another process writes to it", str(path))
     return handle
 
 
-def _lock(handle: int) -> bool:
+def _lock(handle: int, tries: int) -> bool:
     """One who lists agents holds each file for a moment, to see whether it is locked; that must not cost us ours."""
-    for _ in range(_LOCK_TRIES):
+    for _ in range(tries):
         with contextlib.suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True

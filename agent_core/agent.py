@@ -26,6 +26,9 @@ from agent_core.transcript.reading import load
 from agent_core.transcript.writer import TranscriptFiles
 from agent_core.worktree import Worktree
 
+STOP_SECONDS = 10.0
+"""Nobody waits longer for the processes of a run that was stopped."""
+
 
 @frozen
 class Incoming:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from agent_core.definitions import AgentDefinition
 from agent_core.events import AgentInfo
-from agent_core.settings import Settings
+from agent_core.settings import Settings, env_flag
 from agent_core.task import TaskStatus
 from agent_core.text import harmless, shortened_in_the_middle
 
@@ -16,7 +16,14 @@ NOTIFICATION = "notification"
 
 def background_disabled(env: Mapping[str, str]) -> bool:
     """RUN-3: it wins over everything else."""
-    return env.get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "").lower() in ("1", "true", "yes", "on")
+    return env_flag(env, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+
+
+def no_forks(settings: Settings) -> str | None:
+    """Why a fork cannot be had here, None where it can (SEL-4)."""
+    if settings.coordinator:
+        return "coordinator mode has no forks"
+    return "forking is switched off (setting forking)" if settings.forking == "off" else None
 
 
 def forced(settings: Settings, *, interactive: bool) -> str | None:
@@ -25,7 +32,7 @@ def forced(settings: Settings, *, interactive: bool) -> str | None:
         "coordinator": settings.coordinator,
         "assistant": settings.assistant,
         "proactive": settings.proactive,
-        "forking: on": settings.forking == "on" and not settings.coordinator and interactive,
+        "forking: on": settings.forking == "on" and not no_forks(settings) and interactive,
     }
     return next((name for name, on in modes.items() if on), None)
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from attrs import evolve
 
 from agent_core.agent import Agent, user_message
+from agent_core.background import no_forks
 from agent_core.definitions import FORK, Isolation
 from agent_core.engine import Engine
 from agent_core.errors import InvalidParams, NotAllowed
@@ -19,8 +20,7 @@ from agent_core.guidance.builtin_agents import text
 from agent_core.messages import Message, TextBlock, ToolResultBlock
 from agent_core.model.prompt import Json
 from agent_core.permissions.types import PermissionMode
-from agent_core.repository import require_commit
-from agent_core.spawning import SpawnRequest, refuse_denied, refuse_unlisted, register
+from agent_core.spawning import SpawnRequest, check_isolation, refuse_denied, refuse_unlisted, register
 
 PLACEHOLDER = "Fork started — processing in background"
 TAG = "fork-boilerplate"
@@ -32,14 +32,12 @@ def kind_of(input: Mapping[str, Any], parent: Agent, engine: Engine) -> Kind:
     settings = parent.project.configuration.settings
     named = input.get("subagent_type")
     if input.get("fork") or named == FORK:
-        if settings.coordinator:
-            raise NotAllowed("coordinator mode has no forks; name an agent type")
-        if settings.forking == "off":
-            raise NotAllowed("forking is switched off (setting forking); name an agent type")
+        if why := no_forks(settings):
+            raise NotAllowed(f"{why}; name an agent type")
         _refuse_fields(input)
         return "fork"
     omitted = named is None and input.get("fork") is None
-    allowed = settings.forking == "on" and not settings.coordinator and engine.interactive
+    allowed = settings.forking == "on" and not no_forks(settings) and engine.interactive
     return "fork" if omitted and allowed and not is_fork(parent) else "named"
 
 
@@ -61,12 +59,13 @@ def _texts(messages: tuple[Json, ...]) -> list[Json]:
     return [block for message in messages if message["role"] == "user" for block in message["content"]]
 
 
-def build_fork(engine: Engine, parent: Agent, request: SpawnRequest, isolation: Isolation) -> Agent:
+async def build_fork(engine: Engine, parent: Agent, request: SpawnRequest, isolation: Isolation) -> Agent:
     """Registered and not started. When it begins, it gets its own message (`first_message`)."""
     if is_fork(parent):
         raise NotAllowed("a fork starts no further fork; do the task yourself, or name an agent type")
     refuse_unlisted(parent, FORK)
     refuse_denied(parent.project, FORK)
+    await check_isolation(engine, isolation, parent.place.cwd)
     fork = register(
         engine,
         request,
@@ -88,9 +87,7 @@ def build_fork(engine: Engine, parent: Agent, request: SpawnRequest, isolation: 
 
 async def prepare_fork(engine: Engine, parent: Agent, request: SpawnRequest) -> Agent:
     """A fork that a person starts (protocol.md, agent/spawn), registered and not started."""
-    settings = parent.project.configuration.settings
-    if settings.coordinator or settings.forking == "off":
-        why = "coordinator mode has no forks" if settings.coordinator else "forking is switched off (setting forking)"
+    if why := no_forks(parent.project.configuration.settings):
         raise NotAllowed(f"fork: {why}; leave fork out")
     given = {"model": request.model, "permissionMode": request.permission_mode}
     given["agentType"] = None if request.agent_type == FORK else request.agent_type
@@ -99,10 +96,7 @@ async def prepare_fork(engine: Engine, parent: Agent, request: SpawnRequest) -> 
             raise InvalidParams(field, f"a fork takes it from its parent; leave {field} out")
     if not any(message["role"] == "assistant" for message in parent.prompt.messages):
         raise InvalidParams("parentId", "names an agent without a turn; send it a message first, or leave fork out")
-    isolation = request.isolation or "none"
-    if isolation == "worktree":
-        await require_commit(engine.git, parent.place.cwd)
-    return build_fork(engine, parent, evolve(request, cwd=parent.place.cwd), isolation)
+    return await build_fork(engine, parent, evolve(request, cwd=parent.place.cwd), request.isolation or "none")
 
 
 def _mode(parent: PermissionMode) -> PermissionMode:

@@ -13,26 +13,23 @@ from typing import Any
 import anyio
 from attrs import define
 
-from agent_core.agent import Agent
+from agent_core.agent import STOP_SECONDS, Agent
 from agent_core.background import background_disabled, launched, runs_in_background, usage_block
 from agent_core.budget import check_budget
-from agent_core.definitions import AgentDefinition, Isolation
+from agent_core.definitions import AgentDefinition
 from agent_core.engine import Engine
 from agent_core.errors import ToolError, UserError
 from agent_core.events import AgentInfo
 from agent_core.forking import build_fork, kind_of
 from agent_core.messages import TextBlock
 from agent_core.permissions.types import PermissionMode
-from agent_core.repository import require_commit
-from agent_core.spawning import SpawnRequest, build_child, check_cwd, select_for
+from agent_core.spawning import SpawnRequest, build_child, check_cwd, check_isolation, select_for
 from agent_core.task import TaskStatus
 from agent_core.text import harmless, shortened_in_the_middle
 from agent_core.tool import ToolResult
 
 ONE_SHOT = frozenset({"Explore", "Plan"})
 """Built-ins whose answer is all that anybody wants of them (RES-6)."""
-
-_STOP_SECONDS = 10.0
 
 
 @define(eq=False)
@@ -67,20 +64,15 @@ class AgentLauncher:
         if "cwd" in input:
             cwd = check_cwd(place.cwd / input["cwd"], (place.worktree or place.cwd,))
         isolation = input.get("isolation") or definition.isolation or "none"
-        if isolation == "worktree":
-            await require_commit(self.engine.git, cwd)
+        await check_isolation(self.engine, isolation, cwd)
         request = self._request(input, Path(cwd), definition, fork=False)
         child, capped = build_child(self.engine, self.parent, definition, request, isolation)
         note = f"(mode {input['mode']} is wider than the agent may have; it ran with {child.mode}.)" if capped else ""
         return child, note
 
     async def _fork(self, input: Mapping[str, Any]) -> Agent:
-        parent = self.parent
-        isolation: Isolation = input.get("isolation") or "none"
-        if isolation == "worktree":
-            await require_commit(self.engine.git, parent.place.cwd)
-        request = self._request(input, parent.place.cwd, None, fork=True)
-        return build_fork(self.engine, parent, request, isolation)
+        request = self._request(input, self.parent.place.cwd, None, fork=True)
+        return await build_fork(self.engine, self.parent, request, input.get("isolation") or "none")
 
     def _request(
         self, input: Mapping[str, Any], cwd: Path, definition: AgentDefinition | None, *, fork: bool
@@ -120,7 +112,7 @@ async def _wait(parent: Agent, engine: Engine, child: Agent) -> None:
     finally:
         if not child.idle.is_set() and not child.released.is_set():
             child.stop()
-            with anyio.move_on_after(_STOP_SECONDS, shield=True):
+            with anyio.move_on_after(STOP_SECONDS, shield=True):
                 await child.idle.wait()
 
 

@@ -7,7 +7,7 @@ import builtins
 import anyio
 from attrs import define
 
-from agent_core.agent import Agent, Incoming, user_message
+from agent_core.agent import STOP_SECONDS, Agent, Incoming, user_message
 from agent_core.background import background_disabled, summary
 from agent_core.engine import Engine
 from agent_core.errors import ToolError, UnknownAgent, UserError
@@ -20,7 +20,6 @@ from agent_core.task import TaskStatus
 from agent_core.text import harmless, shortened_in_the_middle
 from agent_core.tool import ToolResult
 
-_STOP_SECONDS = 10.0
 _TAIL = 2_000
 """Characters of what a working agent has said, for one who asks how far it is."""
 
@@ -71,7 +70,7 @@ class AgentMessenger:
             raise ToolError("You can stop agents that were launched, not the conversation that you are in.")
         agent.parent_stopped_it = agent.parent is self.sender and not agent.stop_asked
         agent.stop(by_model=True)
-        with anyio.move_on_after(_STOP_SECONDS):
+        with anyio.move_on_after(STOP_SECONDS):
             await agent.idle.wait()
         info = agent.log.state.info
         said = shortened_in_the_middle(harmless(info.result or ""), self.limit)[0]

@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 from attrs import define, evolve, field, frozen
 
-from agent_core.agent import Agent, Incoming, user_message
+from agent_core.agent import STOP_SECONDS, Agent, Incoming, user_message
 from agent_core.applying import Applied, AppliedFile, Selection
 from agent_core.background import NOTIFICATION, background_disabled, notification, summary
 from agent_core.clock import SystemClock
@@ -61,7 +61,6 @@ from agent_core.transcript.writer import TranscriptWriter
 from agent_core.worktree import Worktree, check_there, reopen
 
 StopScope = Literal["turn", "agent", "tree"]
-_STOP_SECONDS = 10.0
 
 
 @frozen
@@ -158,7 +157,7 @@ class Runtime:
             raise AlreadyTerminal(f"agent {agent_id} does not run: it is {agent.status}")
         for each in ending:
             each.stop()
-        with anyio.move_on_after(_STOP_SECONDS):
+        with anyio.move_on_after(STOP_SECONDS):
             for each in ending:
                 await each.idle.wait()
         return agent.log.state.info

@@ -94,6 +94,10 @@ def whole(values: Mapping[str, Any], name: str, default: int, least: int) -> int
     return value
 
 
+def env_flag(env: Mapping[str, str], name: str) -> bool:
+    return env.get(name, "").lower() in ("1", "true", "yes", "on")
+
+
 def flag(values: Mapping[str, Any], name: str, default: bool) -> bool:
     value = values.get(name)
     if value is None:

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from agent_core.agent import Agent
 from agent_core.agent_listing import allowed_agents, with_guidance
-from agent_core.background import background_disabled, forced
+from agent_core.background import background_disabled, forced, no_forks
 from agent_core.definitions import FORK, AgentDefinition, Isolation
 from agent_core.engine import Engine
 from agent_core.errors import AgentDenied, InvalidParams, LimitReached, NotAllowed, UnknownAgentType
@@ -76,8 +76,7 @@ async def prepare_root(
     mode = _person_mode(
         engine, request.permission_mode or definition_mode(project, definition) or PermissionMode.BUBBLE
     )
-    if isolation == "worktree":
-        await require_commit(engine.git, request.cwd)
+    await check_isolation(engine, isolation, request.cwd)
     return build(engine, project, definition, request, isolation, mode, parent)
 
 
@@ -119,6 +118,12 @@ def build(
         max_turns=request.max_turns or definition.max_turns,
         parent=parent,
     )
+
+
+async def check_isolation(engine: Engine, isolation: Isolation, cwd: Path) -> None:
+    """WorktreeFailed before anything is registered, when no worktree can be made of the checkout that `cwd` is in."""
+    if isolation == "worktree":
+        await require_commit(engine.git, cwd)
 
 
 def new_prompt(definition: AgentDefinition, pool: Mapping[str, Tool], thinking: Json | None = None) -> Prompt:
@@ -181,8 +186,7 @@ async def prepare_main(engine: Engine, project: ProjectState, request: SpawnRequ
     definition = select(project, settings.agent) if settings.agent else main_definition()
     asked = request.permission_mode or settings.default_mode or definition_mode(project, definition)
     isolation = request.isolation or definition.isolation or "none"
-    if isolation == "worktree":
-        await require_commit(engine.git, request.cwd)
+    await check_isolation(engine, isolation, request.cwd)
     mode = _person_mode(engine, asked or PermissionMode.DEFAULT)
     planning = mode is PermissionMode.PLAN
     model = exact_id(request.model or settings.model, engine.env, planning=planning)  # MD-1 speaks of sub-agents
@@ -244,7 +248,7 @@ def _absent(project: ProjectState, engine: Engine) -> frozenset[str]:
         "isolation": not (project.project.top / ".git").exists(),
         "run_in_background": background_disabled(engine.env)
         or forced(settings, interactive=engine.interactive) is not None,
-        "fork": settings.forking == "off" or settings.coordinator,
+        "fork": no_forks(settings) is not None,
     }
     return frozenset(name for name, is_off in off.items() if is_off)
 

@@ -16,7 +16,7 @@ from attrs import frozen
 from agent_core.definitions import Problem
 from agent_core.permissions.rules import parse_rule
 from agent_core.permissions.types import Behavior, PermissionMode, PermissionRule
-from agent_core.settings import BadSetting, Settings, dollars, flag, one_of, prices, string, whole
+from agent_core.settings import BadSetting, Settings, dollars, env_flag, flag, one_of, prices, string, whole
 
 _BEHAVIORS: tuple[Behavior, ...] = ("deny", "ask", "allow")
 _MODES = ("default", "acceptEdits", "plan", "dontAsk", "bubble", "inherit")
@@ -100,7 +100,7 @@ def _settings(
         agent_list_attachment=flag(values, "agentListAttachment", False),
         parallel_guidance=flag(values, "parallelGuidance", True),
         progress_summaries=flag(values, "progressSummaries", False),
-        coordinator=_env_flag(env, "CLAUDE_CODE_COORDINATOR_MODE") or flag(values, "coordinator", False),
+        coordinator=env_flag(env, "CLAUDE_CODE_COORDINATOR_MODE") or flag(values, "coordinator", False),
         assistant=flag(values, "assistant", False),
         proactive=flag(values, "proactive", False),
         max_retries=_env_whole(env, "CLAUDE_CODE_MAX_RETRIES") if "CLAUDE_CODE_MAX_RETRIES" in env else 10,
@@ -117,15 +117,11 @@ def _env_whole(env: Mapping[str, str], name: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _env_flag(env: Mapping[str, str], name: str) -> bool:
-    return env.get(name, "").lower() in ("1", "true", "yes", "on")
-
-
 def _forking(env: Mapping[str, str]) -> str | None:
     """SEL-4: the variable decides for every kind of session, where it is set."""
     if not env.get("CLAUDE_CODE_FORK_SUBAGENT"):
         return None
-    return "on" if _env_flag(env, "CLAUDE_CODE_FORK_SUBAGENT") else "off"
+    return "on" if env_flag(env, "CLAUDE_CODE_FORK_SUBAGENT") else "off"
 
 
 def _rules(layer: Layer, trusted: bool, problems: list[Problem]) -> list[PermissionRule]:

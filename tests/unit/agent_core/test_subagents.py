@@ -397,6 +397,8 @@ async def test_agents_above_the_limit_wait_in_line(tmp_path: Path, repo: Repo, f
         assert [(await shop.event(agent, StatusChanged)).queue_position for agent in agents] == [None, 1, 2]
         shop.model.gate("go0").set()
         await shop.model.wait_for(2)
+        second = await shop.runtime.info(agents[1].id)
+        assert (second.status, second.error) == (TaskStatus.RUNNING, None)
         assert shop.of(agents[2], StatusChanged) == [evolve(queued, queue_position=2), queued]
         info = await shop.stopped(agents[2])
         assert (info.status, kinds(shop.bodies(info))[-2:]) == (TaskStatus.STOPPED, ["StatusChanged", "Ended"])

@@ -173,7 +173,9 @@ def permission(request: PermissionRequest, encoding: str) -> wire.PermissionPara
         reason=request.reason,
         detail=_detail(request, encoding),
         options=[
-            wire.PermissionOption(option.id, option.kind.value, option.label, option.rule, option.destination)
+            wire.PermissionOption(
+                option.id, option.kind.value, option.label, ", ".join(option.rules) or None, option.destination
+            )
             for option in request.options
         ],
         created_at=time(request.created_at),

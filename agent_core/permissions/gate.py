@@ -15,7 +15,7 @@ from agent_core.errors import ToolError
 from agent_core.events import Outcome, PermissionAsked, PermissionSettled
 from agent_core.ids import new_request_id
 from agent_core.permissions.broker import NOBODY, Settled, is_stop
-from agent_core.permissions.grants import store_rule
+from agent_core.permissions.grants import store_rules
 from agent_core.permissions.options import options_for
 from agent_core.permissions.policy import Call, PolicyContext, decide
 from agent_core.permissions.rules import Match, MatchContext, match
@@ -145,21 +145,21 @@ async def _store(agent: Agent, settled: Settled) -> None:
     """A lasting answer holds for the whole session; "always" is written too, and read back with the next change. What
     was allowed runs also when it cannot be written."""
     option = settled.option
-    if option is None or option.rule is None:
+    if option is None or not option.rules:
         return
     if settled.answer is not None and settled.answer.updated_input is not None:
         return  # the rule names the input that the person has just replaced
     agent.grants.add(option, agent.project.project.root)
     await _stored(agent.grants.save, option)
     if option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
-        await _stored(partial(store_rule, agent.project.local_settings, option), option)
+        await _stored(partial(store_rules, agent.project.local_settings, option), option)
 
 
 async def _stored(store: Callable[[], None], option: PermissionOption) -> None:
     try:
         await anyio.to_thread.run_sync(store)
     except (OSError, ValueError) as error:
-        logger.warning("the rule %s holds for this session only, it could not be stored: %s", option.rule, error)
+        logger.warning("%s: holds for this session only, it could not be stored: %s", ", ".join(option.rules), error)
 
 
 def _request(

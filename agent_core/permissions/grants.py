@@ -47,7 +47,8 @@ class SessionGrants:
 
     def add(self, option: PermissionOption, anchor: Path) -> None:
         behavior: Behavior = "allow" if option.kind.allows else "deny"
-        self._take(parse_rule(option.rule or "", behavior, SOURCE, anchor), anchor)
+        for text in option.rules:
+            self._take(parse_rule(text, behavior, SOURCE, anchor), anchor)
 
     def save(self) -> None:
         """OSError when that cannot be done."""
@@ -62,18 +63,20 @@ class SessionGrants:
             self._anchors.append(anchor)
 
 
-def store_rule(path: Path, option: PermissionOption) -> None:
-    """Add one rule to a settings file and change nothing else in it. OSError or ValueError when that cannot be done.
+def store_rules(path: Path, option: PermissionOption) -> None:
+    """Add the rules of an answer to a settings file and change nothing else in it.
 
-    A lock on the folder keeps concurrent writers from losing each other's rules, and leaves no file behind.
+    OSError or ValueError when that cannot be done. A lock on the folder keeps concurrent writers from losing each
+    other's rules, and leaves no file behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _locked(path.parent):
         values = _read(path)
         permissions = values.setdefault("permissions", {})
         rules = permissions.setdefault("allow" if option.kind.allows else "deny", [])
-        if option.rule not in rules:
-            rules.append(option.rule)
+        new = [text for text in option.rules if text not in rules]
+        if new:
+            rules.extend(new)
             write_atomically(path, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
 
 

@@ -69,4 +69,4 @@ def _plain(kind: OptionKind, label: str) -> PermissionOption:
 
 
 def _storing(kind: OptionKind, label: str, rule: str, destination: Destination) -> PermissionOption:
-    return PermissionOption(kind.value, kind, label, rule, destination)
+    return PermissionOption(kind.value, kind, label, (rule,), destination)

@@ -95,12 +95,12 @@ class OptionKind(StrEnum):
 
 @frozen
 class PermissionOption:
-    """`rule` is the exact text that the answer stores; `destination` where. None for one-time answers."""
+    """`rules` are the exact texts that the answer stores, `destination` is where; none for one-time answers."""
 
     id: str
     kind: OptionKind
     label: str
-    rule: str | None = None
+    rules: tuple[str, ...] = ()
     destination: Destination | None = None
 
 

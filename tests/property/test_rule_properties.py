@@ -39,7 +39,7 @@ def offered(tool: str, facts: PermissionFacts, kind: OptionKind = OptionKind.ALL
     """The rule that this answer would store, as it is read back."""
     option = next((each for each in options_for(tool, facts, None) if each.kind is kind), None)
     behavior: Behavior = "allow" if kind.allows else "deny"
-    return parse_rule(option.rule or "", behavior, "test", WORK) if option else None
+    return parse_rule(option.rules[0], behavior, "test", WORK) if option else None
 
 
 def bash(command: str) -> PermissionFacts:

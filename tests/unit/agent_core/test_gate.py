@@ -171,12 +171,12 @@ async def test_the_request_says_who_asks_for_what_and_what_would_happen(shop: Sh
         created_at=request.created_at,
     )
     rule = f"Edit(/{path})"
-    assert [(option.kind.value, option.rule) for option in request.options] == [
-        ("allowOnce", None),
-        ("allowSession", rule),
-        ("rejectOnce", None),
-        ("rejectSession", rule),
-        ("rejectAndStop", None),
+    assert [(option.kind.value, option.rules) for option in request.options] == [
+        ("allowOnce", ()),
+        ("allowSession", (rule,)),
+        ("rejectOnce", ()),
+        ("rejectSession", (rule,)),
+        ("rejectAndStop", ()),
     ]
 
 

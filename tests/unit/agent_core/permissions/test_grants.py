@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from agent_core.permissions import grants
-from agent_core.permissions.grants import SessionGrants, store_rule
+from agent_core.permissions.grants import SessionGrants, store_rules
 from agent_core.permissions.types import OptionKind, PermissionOption, PermissionRule
 
 
 def option(rule: str, kind: OptionKind = OptionKind.ALLOW_ALWAYS) -> PermissionOption:
-    return PermissionOption(kind.value, kind, "label", rule, "localSettings")
+    return PermissionOption(kind.value, kind, "label", (rule,), "localSettings")
 
 
 def test_session_answers_become_rules_once(tmp_path: Path) -> None:
@@ -48,9 +48,9 @@ def test_b2_a_rule_is_added_and_everything_else_is_kept(tmp_path: Path) -> None:
     path.parent.mkdir()
     before = {"z": 1, "permissions": {"allow": ["Bash(a)"], "deny": ["Read(x)"], "other": [1]}, "a": {"ü": None}}
     path.write_text(json.dumps(before), "utf-8")
-    store_rule(path, option("Bash(b)"))
-    store_rule(path, option("Bash(b)"))
-    store_rule(path, option("Bash(c)", OptionKind.REJECT_ALWAYS))
+    store_rules(path, option("Bash(b)"))
+    store_rules(path, option("Bash(b)"))
+    store_rules(path, option("Bash(c)", OptionKind.REJECT_ALWAYS))
     after = json.loads(path.read_text("utf-8"))
     assert after == {
         "z": 1,
@@ -63,7 +63,7 @@ def test_b2_a_rule_is_added_and_everything_else_is_kept(tmp_path: Path) -> None:
 
 def test_a_new_file_is_made(tmp_path: Path) -> None:
     path = tmp_path / ".claude" / "settings.local.json"
-    store_rule(path, option("Bash(a)"))
+    store_rules(path, option("Bash(a)"))
     assert json.loads(path.read_text()) == {"permissions": {"allow": ["Bash(a)"]}}
 
 
@@ -72,13 +72,13 @@ def test_a_file_that_is_not_understood_is_left_as_it_is(tmp_path: Path, text: st
     path = tmp_path / "settings.local.json"
     path.write_text(text)
     with pytest.raises(ValueError):
-        store_rule(path, option("Bash(a)"))
+        store_rules(path, option("Bash(a)"))
     assert path.read_text() == text
 
 
 def test_b2_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "settings.local.json"
-    threads = [threading.Thread(target=store_rule, args=(path, option(f"Bash(c{number})"))) for number in range(20)]
+    threads = [threading.Thread(target=store_rules, args=(path, option(f"Bash(c{number})"))) for number in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -61,14 +61,14 @@ def test_labels_say_the_rule_and_the_place() -> None:
             "allowSession",
             OptionKind.ALLOW_SESSION,
             "Allow for this session: Bash(make test)",
-            "Bash(make test)",
+            ("Bash(make test)",),
             "session",
         ),
         PermissionOption(
             "allowAlways",
             OptionKind.ALLOW_ALWAYS,
             "Always allow Bash(make test) (.claude/settings.local.json)",
-            "Bash(make test)",
+            ("Bash(make test)",),
             "localSettings",
         ),
         PermissionOption("rejectOnce", OptionKind.REJECT_ONCE, "Reject"),
@@ -76,14 +76,14 @@ def test_labels_say_the_rule_and_the_place() -> None:
             "rejectSession",
             OptionKind.REJECT_SESSION,
             "Reject for this session: Bash(make test)",
-            "Bash(make test)",
+            ("Bash(make test)",),
             "session",
         ),
         PermissionOption(
             "rejectAlways",
             OptionKind.REJECT_ALWAYS,
             "Always reject Bash(make test) (.claude/settings.local.json)",
-            "Bash(make test)",
+            ("Bash(make test)",),
             "localSettings",
         ),
         PermissionOption("rejectAndStop", OptionKind.REJECT_AND_STOP, "Reject and stop the agent"),
@@ -93,7 +93,7 @@ def test_labels_say_the_rule_and_the_place() -> None:
 @pytest.mark.parametrize("path", ["/w/a.py", "/w/[x]/*.py", "/w/a?b", "/w/!a", "/w/a#b", "/w/with space/ü.py"])
 def test_a_path_rule_matches_the_path_and_no_other(path: str) -> None:
     option = options_for("Edit", PermissionFacts(writes=(Path(path),)), None)[1]
-    rule = parse_rule(option.rule or "", "allow", "s")
+    rule = parse_rule(option.rules[0], "allow", "s")
     assert rule is not None
     ctx = MatchContext((Path("/w"),), Path("/home/me"))
 

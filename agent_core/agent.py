@@ -178,7 +178,7 @@ class Agent:
         if self.forgotten:
             messages = await self.log.recall()
             if self.forgotten:  # nobody else has done it meanwhile
-                self.prompt = self.prompt.append(*messages)
+                self.prompt = self.prompt.append(*messages).without_results(self.log.state.cleared)
                 self.forgotten = False
 
     async def _recorded(self) -> Sequence[Event]:

@@ -8,6 +8,7 @@
       ModelError                 the model service failed
         RetryableModelError      worth another try after `retry_after` seconds
         FatalModelError          ends the run as failed
+          ContextFull            unless the prompt can be made shorter
 
 A message says what was wrong, quotes the value, and names the setting, file or field and the fix.
 """
@@ -110,4 +111,8 @@ class RetryableModelError(ModelError):
 
 
 class FatalModelError(ModelError):
+    pass
+
+
+class ContextFull(FatalModelError):
     pass

@@ -2,7 +2,7 @@
 
     EventBody
       Durable: Started StatusChanged MessageAdded ToolCalled ToolEnded PermissionAsked PermissionSettled
-               UsageReported FilesChanged Notified Ended
+               UsageReported FilesChanged Notified Compacted Ended
       Passing: TextDelta ThinkingDelta ToolOutput Retrying
 
 Durable events are numbered without gaps, written to the transcript and replayed. Passing ones are shown live and
@@ -177,6 +177,16 @@ class Notified:
 
 
 @frozen
+class Compacted:
+    """Results of old calls have left the prompt, to make room; `cleared` are the calls. Tokens are estimates."""
+
+    before_tokens: int
+    after_tokens: int
+    trigger: Literal["auto", "manual"]
+    cleared: tuple[str, ...]
+
+
+@frozen
 class Ended:
     """The end of one run, with the agent's final state."""
 
@@ -224,6 +234,7 @@ DurableBody = (
     | UsageReported
     | FilesChanged
     | Notified
+    | Compacted
     | Ended
 )
 PassingBody = TextDelta | ThinkingDelta | ToolOutput | Retrying

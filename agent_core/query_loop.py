@@ -7,9 +7,11 @@ from typing import assert_never
 from agent_core.agent import Agent, user_message
 from agent_core.agent_listing import tell_agents
 from agent_core.budget import check_budget
+from agent_core.context_room import make_all_room, make_room
 from agent_core.engine import Engine
+from agent_core.errors import ContextFull
 from agent_core.ids import new_message_id
-from agent_core.messages import StopReason, ToolUseBlock
+from agent_core.messages import ModelReply, StopReason, ToolUseBlock
 from agent_core.model.messages_api import call_model
 from agent_core.stagger import new_prefix
 from agent_core.state import unanswered
@@ -37,12 +39,23 @@ async def run_loop(agent: Agent, engine: Engine) -> StopReason:
 
 async def _call_model(agent: Agent, engine: Engine) -> None:
     await tell_agents(agent)
-    settings = agent.project.configuration.settings
     check_budget(agent, engine)
+    make_room(agent, engine.env)
     await agent.log.written()
+    try:
+        reply = await _reply(agent, engine)
+    except ContextFull:
+        if not make_all_room(agent):
+            raise
+        reply = await _reply(agent, engine)
+    agent.add_reply(reply)
+
+
+async def _reply(agent: Agent, engine: Engine) -> ModelReply:
+    settings = agent.project.configuration.settings
     turn = await engine.stagger.turn(_shared_key(agent), settings.stagger_ms)
     try:
-        reply = await call_model(
+        return await call_model(
             engine.client,
             agent.prompt.request(agent.model, settings.max_output_tokens),
             clock=engine.clock,
@@ -53,7 +66,6 @@ async def _call_model(agent: Agent, engine: Engine) -> None:
         )
     finally:
         turn.over()
-    agent.add_reply(reply)
 
 
 def _shared_key(agent: Agent) -> str | None:

@@ -137,7 +137,7 @@ async def _inherited(prompt: Prompt, project: ProjectState, base: ForkBase, own:
         state = apply(state, event)
     if state is None or len(events) < base.seq:
         raise TranscriptFailed(f"the conversation that this fork began with is lost: the transcript of {base.agent_id}")
-    inherited = prompt.append(*state.messages)
+    inherited = prompt.append(*state.messages).without_results(state.cleared)
     return inherited.forked_by(own.messages[0]) if own.messages else inherited
 
 

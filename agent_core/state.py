@@ -8,6 +8,7 @@ from attrs import evolve, frozen
 
 from agent_core.events import (
     AgentInfo,
+    Compacted,
     Ended,
     Event,
     FilesChanged,
@@ -42,6 +43,10 @@ class AgentState:
     stop_reason: str | None = None
     run_turns: int = 0
     changed_files: tuple[str, ...] = ()
+    cleared: frozenset[str] = frozenset()
+    """Calls whose results have left the prompt; the messages here keep them."""
+    context_tokens: int = 0
+    """Of the last request and its answer."""
 
     @property
     def terminal(self) -> bool:
@@ -74,8 +79,10 @@ def apply(state: AgentState | None, event: Event) -> AgentState:
             return _asks(state, +1)
         case PermissionSettled():
             return _asks(state, -1)
-        case UsageReported(usage=usage):
-            return evolve(state, info=evolve(state.info, usage=usage))
+        case UsageReported(usage=usage, context_tokens=context):
+            return evolve(state, info=evolve(state.info, usage=usage), context_tokens=context)
+        case Compacted(after_tokens=context, cleared=cleared):
+            return evolve(state, cleared=state.cleared | set(cleared), context_tokens=context)
         case FilesChanged(paths):
             known = dict.fromkeys(state.changed_files)
             return evolve(state, changed_files=tuple(known | dict.fromkeys(str(path) for path, _ in paths)))

@@ -136,6 +136,8 @@ def event_body(body: events.EventBody) -> wire.Json:
             return {"kind": "filesChanged", "paths": [{"path": str(path), "status": how} for path, how in paths]}
         case events.Notified(from_agent_id, status, summary):
             return {"kind": "notification", "fromAgentId": from_agent_id, "status": status.value, "summary": summary}
+        case events.Compacted(before, after, trigger):
+            return {"kind": "compacted", "beforeTokens": before, "afterTokens": after, "trigger": trigger}
         case events.Ended(info):
             return {"kind": "ended", "agent": to_wire(agent(info))}
         case events.TextDelta(message_id, delta):

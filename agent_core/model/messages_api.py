@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import fail_after, to_thread
 from attrs import define, field, frozen
 
-from agent_core.errors import FatalModelError, MissingCredentials, RetryableModelError
+from agent_core.errors import ContextFull, FatalModelError, MissingCredentials, RetryableModelError
 from agent_core.events import Retrying
 from agent_core.ids import new_message_id
 from agent_core.messages import ModelReply
@@ -206,6 +206,8 @@ def _from_status(error: Any) -> RetryableModelError | FatalModelError:
     forced = error.response.headers.get("x-should-retry")
     if forced == "true" or (forced != "false" and (status in _RETRIED_STATUS or status >= 500)):
         return RetryableModelError(text, _retry_after(error.response.headers))
+    if status == 413 or (status == 400 and "prompt is too long" in text):
+        return ContextFull(text)
     if status in (401, 403):
         text += "; check ANTHROPIC_API_KEY (or the key set in the editor)"
     return FatalModelError(text)

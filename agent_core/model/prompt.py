@@ -29,6 +29,10 @@ from agent_core.ports import ModelRequest
 from agent_core.text import encodable
 
 Json = Mapping[str, Any]
+CLEARED: Json = {
+    "type": "text",
+    "text": "[The result of this earlier call was removed to make room. Call again if you still need it.]",
+}
 _CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -47,6 +51,10 @@ class Prompt:
         """An answer without content is left out: the service refuses empty messages."""
         added = (render_message(message) for message in messages if message.content)
         return evolve(self, messages=(*self.messages, *added))
+
+    def without_results(self, calls: frozenset[str]) -> Prompt:
+        """The results of these calls say only that they were removed. Where they stood the cached prefix ends."""
+        return evolve(self, messages=tuple(_without(message, calls) for message in self.messages)) if calls else self
 
     def head(self) -> tuple[str, bytes]:
         """Tools, system prompt and thinking as bytes, and a name made of them."""
@@ -88,6 +96,15 @@ class Prompt:
 def render_message(message: Message) -> Json:
     """Results of tools may hold names of files that are not UTF-8, and old transcripts anything."""
     return {"role": message.role, "content": [encodable(_render_block(block)) for block in message.content]}
+
+
+def _without(message: Json, calls: frozenset[str]) -> Json:
+    if not any(block.get("tool_use_id") in calls for block in message["content"]):
+        return message
+    blocks = [
+        {**block, "content": [CLEARED]} if block.get("tool_use_id") in calls else block for block in message["content"]
+    ]
+    return {**message, "content": blocks}
 
 
 def _marked_last(blocks: Sequence[Json]) -> list[Json]:

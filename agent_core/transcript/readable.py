@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from agent_core.events import (
+    Compacted,
     Ended,
     Event,
     FilesChanged,
@@ -53,6 +54,8 @@ def render(event: Event) -> str:
             return f"*Answered: {outcome}{f' ({comment})' if comment else ''}*\n\n"
         case Notified(summary=summary):
             return f"*{summary}*\n\n"
+        case Compacted(before_tokens=before, after_tokens=after):
+            return f"*Made room in the context: {before} tokens became about {after}*\n\n"
         case Ended(info):
             usage = info.usage
             line = f"{info.status}, {usage.total_tokens} tokens, {usage.tool_uses} tool uses, {usage.duration_ms} ms"

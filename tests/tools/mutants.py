@@ -91,6 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"no mutant has one of the ids {', '.join(options.ids)}")
         return 2
     tests = named_tests()
+    if unnamed := sorted({mutant.id for mutant in chosen if not tests[mutant.id]}):
+        print(f"no test names {', '.join(unnamed)}")
+        return 2
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         return _Run(Path(folder), tests, chosen, max(1, options.jobs)).all()
 

@@ -61,6 +61,7 @@ def test_a_whole_run_folds_to_its_state() -> None:
         stop_reason="end_turn",
         run_turns=2,
         changed_files=("/w/a", "/w/b"),
+        context_tokens=10,
     )
 
 

@@ -282,7 +282,7 @@ async def test_j1_many_long_answers_at_once_leave_room_for_their_parent(shop: Sh
 
 
 async def test_j3_what_a_child_had_found_is_kept_when_it_reaches_its_limit(tmp_path: Path) -> None:
-    """There is no compaction yet; the parent gets what was said and why it ended."""
+    """Nothing can be removed; the parent gets what was said and why it ended."""
     async with open_shop(tmp_path) as shop:
         (shop.folder / "a.txt").write_text("hello\n" * 20_000)
         full = Fault(

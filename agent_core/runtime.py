@@ -39,7 +39,8 @@ from agent_core.forking import prepare_fork
 from agent_core.ids import MAIN, RequestId, new_conversation_id
 from agent_core.loading.configuration import state_dir
 from agent_core.messages import TextBlock
-from agent_core.model.messages_api import Credentials, MessagesApi, credentials
+from agent_core.model.messages_api import MessagesApi
+from agent_core.model.providers import Credentials, credentials
 from agent_core.permissions.broker import PermissionBroker
 from agent_core.permissions.types import PermissionAnswer, PermissionRequest
 from agent_core.ports import Asker, FileSystem, Git, Processes, ReviewTarget
@@ -95,6 +96,7 @@ class Runtime:
     _reviving: anyio.Lock = field(factory=anyio.Lock)
     _watchers: list[Callable[[EventLog], None]] = field(factory=list)
     _base_url: str | None = None
+    _provider: str = "environment"
     _said: dict[Path, tuple[Mapping[str, Any], bool | None]] = field(factory=dict)
 
     # What an editor asks for
@@ -325,12 +327,12 @@ class Runtime:
         project.client, project.trusted = self._said.get(root, (self.client_settings, self.trusted))
         project.cli_agents = self.cli_agents
         configuration = await project.refresh()
-        self._base_url = configuration.settings.base_url
+        self._base_url, self._provider = configuration.settings.base_url, configuration.settings.provider
         return project
 
     def credentials(self) -> Credentials:
         """MissingCredentials says what to set."""
-        return credentials(self.env, api_key=self.api_key, base_url=self._base_url)
+        return credentials(self.env, api_key=self.api_key, base_url=self._base_url, provider=self._provider)
 
     @property
     def engine(self) -> Engine:

@@ -24,6 +24,7 @@ class Settings:
     model: str = "sonnet"
     agent: str | None = None
     base_url: str | None = None
+    provider: str = "environment"
     default_permission_mode: str = "acceptEdits"
     max_concurrent_agents: int = 20
     max_depth: int = 1

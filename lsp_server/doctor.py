@@ -16,7 +16,7 @@ from attrs import frozen
 from agent_core.errors import AgentError, MissingCredentials
 from agent_core.loading.configuration import state_dir
 from agent_core.model.aliases import ALIASES, exact_id
-from agent_core.model.messages_api import CREDENTIAL_VARIABLES, listed_models
+from agent_core.model.messages_api import listed_models
 from agent_core.repository import GitCommand, find_repository
 from agent_core.runtime import Runtime, is_live
 from lsp_server.capabilities import VERSION
@@ -83,16 +83,14 @@ async def _git(cwd: Path) -> Finding:
 
 def _credentials(runtime: Runtime) -> Finding:
     try:
-        runtime.credentials()
+        return Finding("ok", f"credentials: {runtime.credentials().described}")
     except MissingCredentials as error:
         return Finding("error", str(error))
-    name = next(name for name in CREDENTIAL_VARIABLES if runtime.env.get(name))
-    return Finding("ok", f"credentials: {name} is set")
 
 
 async def _endpoint(runtime: Runtime) -> Finding:
     try:
-        url = runtime.credentials().base_url or "https://api.anthropic.com"
+        url = runtime.credentials().endpoint
     except MissingCredentials:
         return Finding("warning", "the model service was not tried without credentials")
     parts = urlsplit(url)
@@ -103,7 +101,10 @@ async def _endpoint(runtime: Runtime) -> Finding:
             _, writer = await asyncio.open_connection(parts.hostname, port)
         writer.close()
     except (OSError, TimeoutError) as error:
-        return Finding("error", f"the model service {shown} cannot be reached ({error}); check ANTHROPIC_BASE_URL")
+        return Finding(
+            "error",
+            f"the model service {shown} cannot be reached ({error}); check the network, and the base URL if one is set",
+        )
     return Finding("ok", f"the model service {shown} accepts connections")
 
 

@@ -29,7 +29,9 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),
     **dict.fromkeys(("recovery", "restoring", "transcript.reading"), 2),
     **dict.fromkeys(("worktree", "worktree_claim", "worktree_names", "snapshot", "snapshot_files", "applying"), 2),
-    **dict.fromkeys(("model.messages_api", "transcript.writer", "transcript.index", "permissions.grants"), 2),
+    **dict.fromkeys(
+        ("model.messages_api", "model.providers", "transcript.writer", "transcript.index", "permissions.grants"), 2
+    ),
     **dict.fromkeys(("loading.agent_files", "loading.settings_files", "loading.configuration"), 2),
     **dict.fromkeys(("review_targets", "decisions", "task_list"), 2),
     # 3 engine

@@ -14,6 +14,7 @@ from typing import Any
 from attrs import frozen
 
 from agent_core.definitions import Problem
+from agent_core.model.providers import PROVIDERS
 from agent_core.permissions.rules import parse_rule
 from agent_core.permissions.types import Behavior, PermissionMode, PermissionRule
 from agent_core.settings import BadSetting, Settings, dollars, env_flag, flag, one_of, prices, string, whole
@@ -84,6 +85,7 @@ def _settings(
         model=string(values, "model", env.get("ANTHROPIC_MODEL") or "sonnet") or "sonnet",
         agent=string(values, "agent", None),
         base_url=string(values, "baseUrl", None),
+        provider=one_of(values, "provider", "environment", ("environment", *PROVIDERS)),
         default_permission_mode=one_of(values, "defaultPermissionMode", "acceptEdits", _MODES),
         max_concurrent_agents=_env_whole(env, "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS")
         or whole(values, "maxConcurrentAgents", 20, 1),

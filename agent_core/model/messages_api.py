@@ -1,4 +1,4 @@
-"""The only module that knows the anthropic SDK: one streaming request, its errors, and the retries around it.
+"""The only module, beside `providers`, that knows the anthropic SDK: one streaming request, its errors, the retries.
 
 Retries are ours (`max_retries=0`), so that progress, budget and cancellation stay visible and a server's `retry-after`
 has a limit. Events are read raw: the SDK's typed events cost ten times as much and are taken apart again at once.
@@ -14,56 +14,25 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from anyio import fail_after, to_thread
-from attrs import define, field, frozen
+from attrs import define, field
 
-from agent_core.errors import ContextFull, FatalModelError, MissingCredentials, RetryableModelError
+from agent_core.errors import ContextFull, FatalModelError, RetryableModelError
 from agent_core.events import Retrying
 from agent_core.ids import new_message_id
 from agent_core.messages import ModelReply
 from agent_core.model.accumulate import Accumulator, Delta
+from agent_core.model.providers import Credentials, open_client
 from agent_core.ports import Clock, ModelClient, ModelRequest
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
-CREDENTIAL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 MAX_RETRY_AFTER = 60.0
 """Seconds. A longer wait is a failure that says so, rather than an agent that seems to hang."""
 
 _RETRIED_STATUS = {408, 409, 425, 429}
 _RETRIED_TYPES = {"overloaded_error", "rate_limit_error", "api_error", "timeout_error"}
 _CONNECT_SECONDS, _READ_SECONDS = 5.0, 300.0
-
-
-@frozen
-class Credentials:
-    """Where requests go and who pays. Never logged; `repr` shows nothing of the secrets."""
-
-    api_key: str | None
-    auth_token: str | None
-    base_url: str | None
-
-    def __repr__(self) -> str:
-        return f"Credentials(base_url={self.base_url!r})"
-
-    @property
-    def present(self) -> bool:
-        return bool(self.api_key or self.auth_token)
-
-
-def credentials(env: Mapping[str, str], *, api_key: str | None, base_url: str | None) -> Credentials:
-    """The client's key wins over the environment. MissingCredentials says what to set."""
-    found = Credentials(
-        api_key or env.get("ANTHROPIC_API_KEY") or None,
-        None if api_key else env.get("ANTHROPIC_AUTH_TOKEN") or None,
-        base_url or env.get("ANTHROPIC_BASE_URL") or None,
-    )
-    if not found.present:
-        raise MissingCredentials(
-            "no credentials for the model service: set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN) in the environment "
-            "of the editor, or let the editor pass initializationOptions.apiKey"
-        )
-    return found
 
 
 @define
@@ -83,7 +52,7 @@ class MessagesApi:
         import httpx2
 
         try:
-            async with self._open().messages.with_streaming_response.create(**_arguments(request)) as response:
+            async with self._open().messages.with_streaming_response.create(**self._arguments(request)) as response:
                 async for event in anthropic.AsyncStream.raw_events(response.http_response):
                     if event.event is None or event.event == "ping" or not event.data:
                         continue
@@ -106,22 +75,31 @@ class MessagesApi:
                 await client.close()
         self._client = None
 
+    def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+        model = self._credentials().model_id(request.model.removesuffix("[1m]"))
+        arguments: dict[str, Any] = {
+            "model": model,
+            "max_tokens": request.max_tokens,
+            "messages": request.messages,
+            "system": request.system,
+            "stream": True,
+        }
+        if request.tools:
+            arguments["tools"] = request.tools
+        if request.thinking is not None:
+            arguments["thinking"] = request.thinking
+        return arguments
+
     def _open(self) -> AsyncAnthropic:
         import httpx2
-        from anthropic import AsyncAnthropic, DefaultAioHttpClient
+        from anthropic import DefaultAioHttpClient
 
         found = self._credentials()
         if self._client is None or found != self._used:
             if self._client is not None:
                 self._replaced.append(self._client)  # others may still be reading from it
-            self._used = found
-            self._client = AsyncAnthropic(
-                api_key=found.api_key,
-                auth_token=found.auth_token,
-                base_url=found.base_url,
-                max_retries=0,
-                http_client=DefaultAioHttpClient(timeout=httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)),
-            )
+            timeout = httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)
+            self._used, self._client = found, open_client(found, DefaultAioHttpClient(timeout=timeout))
         return self._client
 
     def _unreachable(self, error: BaseException) -> str:
@@ -134,11 +112,8 @@ async def listed_models(found: Credentials, seconds: float) -> frozenset[str] | 
     import anthropic
     import httpx2
 
-    client = anthropic.AsyncAnthropic(
-        api_key=found.api_key, auth_token=found.auth_token, base_url=found.base_url, max_retries=0, timeout=seconds
-    )
     try:
-        async with client:
+        async with open_client(found, anthropic.DefaultAioHttpClient(timeout=seconds)) as client:
             with fail_after(seconds):
                 return frozenset([model.id async for model in client.models.list(limit=1000)])
     except (anthropic.AnthropicError, httpx2.HTTPError, TimeoutError, ValueError, TypeError, AttributeError):
@@ -185,21 +160,6 @@ async def call_model(
     raise AssertionError("max_attempts is at least 1")
 
 
-def _arguments(request: ModelRequest) -> dict[str, Any]:
-    arguments: dict[str, Any] = {
-        "model": request.model.removesuffix("[1m]"),
-        "max_tokens": request.max_tokens,
-        "messages": request.messages,
-        "system": request.system,
-        "stream": True,
-    }
-    if request.tools:
-        arguments["tools"] = request.tools
-    if request.thinking is not None:
-        arguments["thinking"] = request.thinking
-    return arguments
-
-
 def _from_status(error: Any) -> RetryableModelError | FatalModelError:
     status, kind = error.status_code, getattr(error, "type", None)
     text = f"the model service answered {status} {kind or ''}: {_words(error.body) or error.message}"
@@ -209,7 +169,7 @@ def _from_status(error: Any) -> RetryableModelError | FatalModelError:
     if status == 413 or (status == 400 and "prompt is too long" in text):
         return ContextFull(text)
     if status in (401, 403):
-        text += "; check ANTHROPIC_API_KEY (or the key set in the editor)"
+        text += "; check the key in the environment (ANTHROPIC_API_KEY), or the one set in the editor"
     return FatalModelError(text)
 
 

@@ -22,6 +22,7 @@ from lsp_server.demo.request_log import Entry, without_secrets
 from lsp_server.demo.script import Script
 from lsp_server.demo.streaming import Sending
 from lsp_server.demo.validation import Rules, check_body
+from lsp_server.demo.vertex import plain
 
 MESSAGES = "/v1/messages"
 
@@ -98,6 +99,7 @@ class ModelServer:
         connection.on_gone = partial(self._gone, entry)
         headers = {"request-id": f"req_{entry.number:06}"}
         try:
+            request = plain(request)
             self._authorize(request)
             self._route(request, connection, entry, headers)
         except Invalid as error:

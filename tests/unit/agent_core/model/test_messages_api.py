@@ -13,7 +13,8 @@ from agent_core.errors import FatalModelError, MissingCredentials
 from agent_core.events import Retrying, TextDelta
 from agent_core.messages import ModelReply, TextBlock, Usage
 from agent_core.model import messages_api
-from agent_core.model.messages_api import Credentials, MessagesApi, call_model, credentials
+from agent_core.model.messages_api import MessagesApi, call_model
+from agent_core.model.providers import Credentials, credentials
 from agent_core.ports import ModelRequest
 from lsp_server.demo.model_server import ModelServer
 from lsp_server.demo.script import Fault, Script, conversation, say
@@ -176,7 +177,7 @@ async def test_a_wait_above_the_limit_is_a_failure_that_says_so(service: Service
     assert (service.retries, service.clock.slept, len(service.server.requests())) == ([], [], 1)
 
 
-KEY = "; check ANTHROPIC_API_KEY (or the key set in the editor)"
+KEY = "; check the key in the environment (ANTHROPIC_API_KEY), or the one set in the editor"
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,7 @@ def test_without_credentials_it_says_what_to_set(env: Mapping[str, str]) -> None
 
 
 def test_secrets_are_not_shown() -> None:
-    assert repr(Credentials("secret", "secret", "http://u")) == "Credentials(base_url='http://u')"
+    assert repr(Credentials("secret", "secret", "http://u")) == "Credentials(provider='anthropic', base_url='http://u')"
 
 
 def test_waits_are_bounded() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import psutil
 import pytest
 
+from agent_core.progress_summary import QUESTION
 from lsp_server.demo.script import conversation, say, use
 from tests.editors.nvim_editor import NVIM
 from tests.editors.nvim_fixtures import clean_git, editor, model, repo, shared, start
@@ -205,3 +206,35 @@ def test_a_child_goes_to_the_background_and_an_agent_of_an_earlier_server_is_res
     editor.keys("thanks<CR>")
     editor.wait_until(lambda: "thanks" in model.told(), "it is told")
     editor.wait_until(lambda: editor.status() == "", "all is done")
+
+
+def test_the_list_tells_what_an_agent_in_the_background_does(start, model, tmp_path):
+    """With the setting progressSummaries; the first line comes after twenty seconds."""
+    settings = tmp_path / "home" / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"progressSummaries": true}')
+    model.says(
+        conversation(say("Reading the notes for you."), last_user=QUESTION, name="summary"),
+        conversation(
+            say(use("Agent", description="Slow job", prompt="child go", run_in_background=True)),
+            say("I go on."),
+            say("I heard of it."),
+            first_user="root go",
+            name="root",
+        ),
+        conversation(
+            say(use("Read", file_path="notes.txt")),
+            say("It is done.", gate="late"),
+            first_user="child go",
+            name="child",
+        ),
+    )
+    editor = start("app.py")
+    editor.command("Agent spawn name=parent root go")
+    editor.command("Agent list")
+    editor.wait_for("Slow job", "background")
+    editor.wait_until(lambda: "Reading the notes" in editor.text, "the summary", 60)
+    editor.picture("summary")
+    model.release("late")
+    editor.wait_until(lambda: re.search(r"✓ Slow job +done", editor.text), "the end")
+    assert "Reading the notes" not in editor.text

@@ -15,6 +15,8 @@ interface Agent {
   /** What the model has said since its last whole message. */
   saying: string;
   queuePosition: number | undefined;
+  /** One line on what it does, where the setting progressSummaries is on. */
+  summary: string;
   number: number;
 }
 
@@ -93,7 +95,7 @@ export class Agents implements vscode.Disposable {
     if (agent.queuePosition !== undefined && agent.info.status === "pending") {
       return `place ${agent.queuePosition} in the queue`;
     }
-    return [...agent.tools.values()].at(-1) ?? "";
+    return agent.summary || ([...agent.tools.values()].at(-1) ?? "");
   }
 
   async fetch(): Promise<void> {
@@ -110,7 +112,7 @@ export class Agents implements vscode.Disposable {
       known.info = info;
     } else {
       const number = this.agents.size;
-      this.agents.set(info.id, { info, tools: new Map(), saying: "", queuePosition: undefined, number });
+      this.agents.set(info.id, { info, tools: new Map(), saying: "", queuePosition: undefined, summary: "", number });
     }
     this.changed.fire(info.id);
   }
@@ -147,6 +149,7 @@ export class Agents implements vscode.Disposable {
           background: event["background"] as boolean,
         };
         agent.queuePosition = event["queuePosition"] as number | undefined;
+        agent.summary = (event["summary"] as string | undefined) ?? agent.summary;
         break;
       case "text":
         agent.saying += String(event["delta"]);
@@ -170,6 +173,7 @@ export class Agents implements vscode.Disposable {
         agent.tools.clear();
         agent.saying = "";
         agent.queuePosition = undefined;
+        agent.summary = "";
         this.ended.fire(agent.info);
         break;
     }

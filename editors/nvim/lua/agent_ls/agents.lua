@@ -10,6 +10,7 @@ local ui = require("agent_ls.ui")
 ---@field tools table<string, string> titles of its calls under way, by id
 ---@field order string[] ids of these, oldest first
 ---@field queue? number its place in the queue
+---@field summary? string one line on what it does, where the setting progressSummaries is on
 ---@field number number in the order in which we learned of them
 
 ---@type table<string, agent_ls.Agent>
@@ -219,6 +220,7 @@ local apply = {
     agent.info.status = event.status
     agent.info.background = event.background
     agent.queue = event.queuePosition
+    agent.summary = event.summary or agent.summary
   end,
   toolCall = function(agent, event)
     agent.tools[event.toolCallId] = event.title
@@ -244,7 +246,7 @@ local apply = {
   end,
   ended = function(agent, event)
     record(event.agent)
-    agent.tools, agent.order, agent.asks, agent.queue = {}, {}, {}, nil
+    agent.tools, agent.order, agent.asks, agent.queue, agent.summary = {}, {}, {}, nil, nil
     require("agent_ls.permission").withdraw_agent(event.agent.id)
     told_end(event.agent)
   end,

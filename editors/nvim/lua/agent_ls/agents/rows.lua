@@ -55,7 +55,10 @@ local function cache_share(usage)
   return input > 0 and ("%d%%"):format(math.floor(100 * usage.cacheReadTokens / input + 0.5)) or ""
 end
 
-local function current_tool(agent)
+local function current_work(agent)
+  if agent.summary then
+    return ui.visible(agent.summary)
+  end
   local id = agent.order[#agent.order]
   if not id then
     return ""
@@ -117,7 +120,7 @@ local function wide_line(row, width)
     { title .. " " },
     { ui.pad(word, STATE) .. " ", colour },
     { ui.pad(info.agentType, TYPE) .. " ", "AgentLsDim" },
-    { ui.pad(current_tool(row.agent), tool_width) .. " " },
+    { ui.pad(current_work(row.agent), tool_width) .. " " },
     {
       ("%" .. TIME .. "s %" .. TOKENS .. "s %" .. CACHE .. "s"):format(
         elapsed(info),
@@ -136,7 +139,7 @@ local function narrow_lines(row, width)
   local title = ui.pad(tree_prefix(row) .. MARKS[info.status] .. " " .. agents.title(info), room)
   local share = cache_share(info.usage)
   local facts = { elapsed(info), tokens(info.usage), share ~= "" and share .. " cached" or "", info.agentType }
-  local tool = current_tool(row.agent)
+  local tool = current_work(row.agent)
   if tool ~= "" then
     table.insert(facts, tool)
   end

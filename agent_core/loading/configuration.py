@@ -28,10 +28,13 @@ class Project:
 
 @frozen
 class Configuration:
+    """`layers` are the settings as they were read, highest first."""
+
     settings: Settings
     definitions: Definitions
     problems: tuple[Problem, ...]
     trusted: bool
+    layers: tuple[Layer, ...] = ()
 
 
 def load(
@@ -49,18 +52,18 @@ def load(
         trusted = _trusted_before(project, env)
     claude = project.top / ".claude"
     layers = [
-        read_layer(MANAGED, Path("/"), False, problems),
-        Layer("the editor's settings", client, project.root, False),
-        read_layer(claude / "settings.local.json", project.root, True, problems),
-        read_layer(claude / "settings.json", project.top, True, problems),
-        read_layer(home / "settings.json", home, False, problems),
+        read_layer(MANAGED, Path("/"), "managed", problems),
+        Layer("the editor's settings", client, project.root, "client"),
+        read_layer(claude / "settings.local.json", project.root, "local", problems),
+        read_layer(claude / "settings.json", project.top, "project", problems),
+        read_layer(home / "settings.json", home, "user", problems),
     ]
     settings = combine(layers, env, trusted, problems)
     folders = [read_folder(folder / ".claude" / "agents", "project") for folder in _upward(project)]
     cli = read_mapping(cli_agents or {}, Path("--agents"), "cli")
     groups = [cli, *folders, read_folder(home / "agents", "user"), (builtin_definitions(settings.explore_model), [])]
     definitions = merge(groups)
-    return Configuration(settings, definitions, (*problems, *definitions.problems), trusted)
+    return Configuration(settings, definitions, (*problems, *definitions.problems), trusted, tuple(layers))
 
 
 def config_dir(env: Mapping[str, str]) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from attrs import frozen
 
@@ -23,17 +23,25 @@ _BEHAVIORS: tuple[Behavior, ...] = ("deny", "ask", "allow")
 _MODES = ("default", "acceptEdits", "plan", "dontAsk", "bubble", "inherit")
 
 
+Level = Literal["managed", "command line", "client", "local", "project", "user"]
+
+
 @frozen
 class Layer:
-    """One source. `anchor` is where its rules' `/path` starts."""
+    """One source. `name` is its path, or what people call it; `anchor` is where its rules' `/path` starts."""
 
     name: str
     values: Mapping[str, Any]
     anchor: Path
-    from_project: bool
+    level: Level
+
+    @property
+    def from_project(self) -> bool:
+        """What it frees waits for trust."""
+        return self.level in ("local", "project")
 
 
-def read_layer(path: Path, anchor: Path, from_project: bool, problems: list[Problem]) -> Layer:
+def read_layer(path: Path, anchor: Path, level: Level, problems: list[Problem]) -> Layer:
     """An absent file is an empty layer; a broken one too, and it is reported."""
     values: Any = {}
     try:
@@ -47,7 +55,7 @@ def read_layer(path: Path, anchor: Path, from_project: bool, problems: list[Prob
     if not isinstance(values, dict):
         problems.append(Problem(path, 0, 1, "must hold a JSON object; the file is skipped"))
         values = {}
-    return Layer(str(path), values, anchor, from_project)
+    return Layer(str(path), values, anchor, level)
 
 
 def combine(layers: list[Layer], env: Mapping[str, str], trusted: bool, problems: list[Problem]) -> Settings:

@@ -24,6 +24,7 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("model.accumulate", "model.prompt", "model.aliases", "model.prices", "guidance.environment"), 1),
     **dict.fromkeys(("guidance.builtin_agents", "guidance.agent_tool", "background", "result_limits"), 1),
     **dict.fromkeys(("permissions.rules", "permissions.policy", "permissions.options", "permissions.modes"), 1),
+    **dict.fromkeys(("permissions.path_rules", "permissions.rule_faults", "permissions.guarded"), 1),
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
     # 2 adapters
     **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),

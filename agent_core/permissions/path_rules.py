@@ -91,6 +91,18 @@ def _bases(start: Start, rule: PermissionRule, ctx: MatchContext) -> Iterator[Pa
         yield (rule.anchor if start == "anchor" else None) or ctx.bases[0]
 
 
+@lru_cache(maxsize=256)
+def ignores_case(folder: Path) -> bool:
+    """Whether the disk of `folder` takes its name in other letters for the same."""
+    other = folder.with_name(folder.name.swapcase()) if folder.name else folder
+    if other == folder:
+        return ignores_case(folder.parent) if folder.parent != folder else False
+    try:
+        return other.samefile(folder)
+    except OSError:
+        return False
+
+
 @lru_cache(maxsize=16_384)
 def compiled(specifier: str, behavior: Behavior, ignore_case: bool) -> Pattern | None:
     """Once for each text, so that a decision among hundreds of rules compiles nothing."""

@@ -50,9 +50,8 @@ class SessionGrants:
         return tuple(self._rules)
 
     def add(self, option: PermissionOption, anchor: Path) -> None:
-        behavior: Behavior = "allow" if option.kind.allows else "deny"
         for text in option.rules:
-            self._take(parse_rule(text, behavior, SOURCE, anchor), anchor)
+            self._take(parse_rule(text, _behavior(option), SOURCE, anchor), anchor)
 
     def save(self) -> None:
         """OSError when that cannot be done."""
@@ -73,14 +72,17 @@ def store_rules(path: Path, option: PermissionOption) -> None:
     OSError or ValueError when that cannot be done. A lock on the folder keeps concurrent writers from losing each
     other's rules, and leaves no file behind; what others write without that lock is seen before it would be lost.
     """
-    behavior: Behavior = "allow" if option.kind.allows else "deny"
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     with _locked(target.parent):
         for _ in range(_ATTEMPTS):
-            if _added(target, behavior, option.rules):
+            if _added(target, _behavior(option), option.rules):
                 return
     raise OSError(errno.EAGAIN, "The file is changed again and again by another program", str(path))
+
+
+def _behavior(option: PermissionOption) -> Behavior:
+    return "allow" if option.kind.allows else "deny"
 
 
 def _added(path: Path, behavior: Behavior, rules: Sequence[str]) -> bool:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from attrs import define, field, frozen
 
+from agent_core.permissions.gitignore import regex_of
 from agent_core.permissions.types import Behavior, PermissionRule
 
 Start = Literal["root", "home", "anchor", "base"]
@@ -106,18 +107,11 @@ def ignores_case(folder: Path) -> bool:
 @lru_cache(maxsize=16_384)
 def compiled(specifier: str, behavior: Behavior, ignore_case: bool) -> Pattern | None:
     """Once for each text, so that a decision among hundreds of rules compiles nothing."""
-    from pathspec import GitIgnoreSpec
-
     start, line = _line(specifier, behavior)
     try:
-        found = list(GitIgnoreSpec.from_lines([line]).patterns)
-        if len(found) != 1 or found[0].include is not True or found[0].regex is None:
-            return None
-        text: str = found[0].regex.pattern
-        if text.endswith("$)"):  # `$` would let a name pass that ends with a newline
-            text = text[:-2] + r"\Z)"
-        return Pattern(start, re.compile(text, re.DOTALL | (re.IGNORECASE if ignore_case else 0)))
-    except (ValueError, re.error):
+        text = regex_of(line, folders_too=behavior != "allow")
+        return Pattern(start, re.compile(text, re.DOTALL | (re.IGNORECASE if ignore_case else 0))) if text else None
+    except re.error:
         return None
 
 
@@ -139,7 +133,7 @@ def _line(specifier: str, behavior: Behavior) -> tuple[Start, str]:
 def _relative(path: str, roots: tuple[str, ...]) -> str | None:
     for root in roots:
         if path == root:
-            return "."
+            return ""
         if path.startswith(root if root.endswith("/") else f"{root}/"):
             return path[len(root) :].lstrip("/")
     return None

@@ -1,4 +1,5 @@
-"""Mode, rules and facts to Allow, Deny or Ask. Pure; the order is deny, ask, mode, allow, ask (features of PM-1, PM-2).
+"""Mode, rules and facts to Allow, Deny or Ask. Pure; the order is deny, ask, mode, allow, ask (features of PM-1, PM-2); but
+what a mode denies is denied before anybody is asked.
 
 Every Bash command asks unless a rule names it exactly: taking commands apart comes with the shell parser.
 """
@@ -55,11 +56,13 @@ def decide(call: Call, ctx: PolicyContext) -> PermissionDecision:
     hits = hits_of(call, ctx)
     if rule := _first(hits, "deny", Match.YES):
         return Deny("rule", f"denied by the rule {rule.text} in {rule.place}")
+    if isinstance(decided := _by_mode(call, ctx), Deny):
+        return decided  # what the mode forbids nobody is asked for
     if rule := _first(hits, "ask", Match.YES) or _first(hits, "ask", Match.UNCLEAR):
         return _ask(ctx, f"the rule {rule.text} in {rule.place} asks")
     if rule := _first(hits, "deny", Match.UNCLEAR):
         return _ask(ctx, f"the deny rule {rule.text} in {rule.place} may speak of this")
-    if (decided := _by_mode(call, ctx)) is not None:
+    if decided is not None:
         return decided
     if rule := _first(hits, "allow", Match.YES):
         if not _guarded(call.facts):
@@ -107,7 +110,7 @@ def _nearest(call: Call, hits: Hits) -> str:
 
 
 def why_not(rule: PermissionRule, call: Call) -> str:
-    """Why an allow rule for the tool of `call` does not cover it, in words for the one who wrote it."""
+    """Why a rule for the tool of `call` does not speak of it, in words for the one who wrote it."""
     facts = call.facts
     if facts.command is not None:
         return "the command, or a part of it, is another one"
@@ -116,11 +119,10 @@ def why_not(rule: PermissionRule, call: Call) -> str:
     if facts.url is not None:
         return f"it is for another host than that of {facts.url}"
     paths = ", ".join(str(path) for path in facts.writes + facts.reads)
-    return (
-        f"not all of it lies there, by its path and by what a link leads to: {paths}"
-        if paths
-        else "it is not understood"
-    )
+    if not paths:
+        return "it is not understood"
+    much = "not all of it lies" if rule.behavior == "allow" else "nothing of it lies"
+    return f"{much} there, by its path and by what a link leads to: {paths}"
 
 
 def _reason(call: Call, ctx: PolicyContext) -> str:

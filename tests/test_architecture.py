@@ -35,6 +35,7 @@ LAYERS: dict[str, int] = {
         1,
     ),
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
+    **dict.fromkeys(("permissions.explaining", "permissions.gitignore"), 1),
     # 2 adapters
     **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),
     **dict.fromkeys(("recovery", "restoring", "transcript.reading"), 2),

@@ -1,7 +1,7 @@
 """One gitignore line to a regular expression, as git's wildmatch reads it; git itself is the oracle of its tests. Pure.
 
-A library for this exists, but takes a few patterns for wider, and others for narrower, than git does: the one would allow
-too much, the other deny too little.
+A library for this exists, but takes a few patterns for wider, and others for narrower, than git does: the one would
+allow too much, the other deny too little.
 """
 
 from __future__ import annotations

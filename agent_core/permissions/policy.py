@@ -1,5 +1,5 @@
-"""Mode, rules and facts to Allow, Deny or Ask. Pure; the order is deny, ask, mode, allow, ask (features of PM-1, PM-2); but
-what a mode denies is denied before anybody is asked.
+"""Mode, rules and facts to Allow, Deny or Ask. Pure; the order is deny, ask, mode, allow, ask (features of PM-1, PM-2),
+but what a mode denies is denied before anybody is asked.
 
 Every Bash command asks unless a rule names it exactly: taking commands apart comes with the shell parser.
 """

@@ -54,6 +54,11 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
     _write(path, data, mode, lambda target: None)
 
 
+def replace_if_unchanged(path: Path, data: bytes, expected: bytes | None) -> None:
+    """As `write_atomically`; ToolError, with nothing changed, when the content is not `expected` (None: no file)."""
+    _write(path, data, None, lambda target: _check_expected(path, target, expected))
+
+
 def _readable_size(path: Path) -> int:
     found = path.stat()
     _check_regular(path, found)

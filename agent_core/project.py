@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,18 @@ import anyio
 from attrs import define, field
 
 from agent_core.ids import AgentId, ConversationId, new_conversation_id
-from agent_core.loading.configuration import Configuration, Project, config_dir, home_dir, load
+from agent_core.loading.configuration import Configuration, Project, config_dir, home_dir, load, settings_files
+from agent_core.loading.layers import Layer, Level
 from agent_core.permissions.grants import SessionGrants
+from agent_core.permissions.types import Destination
 from agent_core.transcript.writer import TranscriptFiles
 from agent_core.worktree import project_slug, worktrees_folder
+
+_LEVELS: Mapping[Destination, Level] = {
+    "localSettings": "local",
+    "projectSettings": "project",
+    "userSettings": "user",
+}
 
 
 @define(eq=False)
@@ -27,10 +35,12 @@ class ProjectState:
     client: Mapping[str, Any] = field(factory=dict)
     trusted: bool | None = None
     cli_agents: Mapping[str, Any] = field(factory=dict)
+    cli_settings: Layer | None = None
     on_read: Callable[[], None] = lambda: None
     conversation: ConversationId = field(factory=new_conversation_id)
     _grants: dict[ConversationId, SessionGrants] = field(factory=dict)
     _loaded: tuple[object, Configuration] | None = None
+    _settings_key: object = None
 
     @property
     def home(self) -> Path:
@@ -57,8 +67,21 @@ class ProjectState:
         return self._loaded[1]
 
     @property
-    def local_settings(self) -> Path:
-        return self.project.top / ".claude" / "settings.local.json"
+    def destinations(self) -> tuple[Destination, ...]:
+        """Where an answer may be stored so that it counts: files that are read, trusted and not broken (B4). An allow
+        rule of a project file waits for trust."""
+        configuration = self.configuration
+        if configuration.settings.policy.managed_rules_only:
+            return ("session",)
+        sound = {layer.level for layer in configuration.layers if layer.state == "read"}
+        found = [name for name, level in _LEVELS.items() if level in sound]
+        own = [name for name in found if name == "userSettings" or configuration.trusted]
+        return ("session", *own)
+
+    def settings_file(self, destination: Destination | None) -> Path | None:
+        """None for the session."""
+        level = _LEVELS.get(destination) if destination else None
+        return next((path for path, _, each in settings_files(self.project, self.env) if each == level), None)
 
     def grants_of(self, conversation: ConversationId) -> SessionGrants:
         if conversation not in self._grants:
@@ -77,12 +100,27 @@ class ProjectState:
             self.on_read()
         return self.configuration
 
+    async def refresh_settings(self) -> Configuration:
+        """The same when a settings file has changed, for use before each decision: looking costs microseconds."""
+        if self._settings_key != _stats([path for path, _, _ in settings_files(self.project, self.env)]):
+            return await self.refresh()
+        return self.configuration
+
     def _refresh(self) -> None:
-        key = (_signature(self.project, self.env), repr(self.client), self.trusted)
+        settings_key = _stats([path for path, _, _ in settings_files(self.project, self.env)])
+        key = (settings_key, _signature(self.project, self.env), repr(self.client), self.trusted)
         if self._loaded is None or self._loaded[0] != key:
-            cli = self.cli_agents
-            loaded = load(self.project, env=self.env, client=self.client, trusted=self.trusted, cli_agents=cli)
+            loaded = load(
+                self.project,
+                env=self.env,
+                client=self.client,
+                trusted=self.trusted,
+                cli_agents=self.cli_agents,
+                cli_settings=self.cli_settings,
+                earlier=self._loaded[1] if self._loaded else None,
+            )
             self._loaded = (key, loaded)
+        self._settings_key = settings_key
 
 
 def find_project(root: Path) -> Project:
@@ -91,19 +129,25 @@ def find_project(root: Path) -> Project:
     return Project(root, top)
 
 
-def _signature(project: Project, env: Mapping[str, str]) -> tuple[tuple[str, int, int], ...]:
+def _signature(project: Project, env: Mapping[str, str]) -> object:
+    """Of the agents' files, and of where trust is written."""
     home = config_dir(env)
-    files = [project.top / ".claude" / name for name in ("settings.json", "settings.local.json")]
-    files += [home / "settings.json", home_dir(env) / ".claude.json"]
+    files = [home_dir(env) / ".claude.json"]
     folders = [project.root, *project.root.parents]
     for folder in folders[: folders.index(project.top) + 1]:
         files += sorted((folder / ".claude" / "agents").rglob("*.md"))
     files += sorted((home / "agents").rglob("*.md"))
-    return tuple((str(path), stat.st_mtime_ns, stat.st_size) for path in files if (stat := _stat(path)))
+    return _stats(files)
 
 
-def _stat(path: Path) -> Any:
+def _stats(files: Sequence[Path]) -> object:
+    return tuple(_stat(path) for path in files)
+
+
+def _stat(path: Path) -> object:
+    """A change of rights counts too, and one by renaming within a tick of the clock."""
     try:
-        return path.stat()
-    except OSError:
-        return None
+        stat = path.stat()
+    except OSError as error:
+        return (str(path), error.errno)
+    return (str(path), stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)

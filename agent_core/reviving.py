@@ -17,6 +17,8 @@ from agent_core.events import AgentInfo, ForkBase, Notified, Started
 from agent_core.guidance.builtin_agents import main_definition
 from agent_core.isolation import place_in
 from agent_core.model.prompt import Prompt
+from agent_core.permissions.modes import resumed_mode
+from agent_core.permissions.types import PermissionMode
 from agent_core.project import ProjectState
 from agent_core.repository import find_repository
 from agent_core.spawning import new_prompt, select, tools_for
@@ -33,8 +35,9 @@ MAIN_TYPE = "main"
 
 
 async def revive(engine: Engine, project: ProjectState, path: Path, parent: Agent | None) -> Agent:
-    """The agent whose transcript that is, idle, with `parent` as its parent. It keeps its model, mode, depth, working
-    folder and worktree; what was open is withdrawn, and its run ended as interrupted.
+    """The agent whose transcript that is, idle, with `parent` as its parent. It keeps its model, depth, working folder
+    and worktree, and its mode as far as that may come back (PM-3); what was open is withdrawn, and its run ended as
+    interrupted.
 
     OwnedElsewhere when another process runs it, TranscriptFailed when too little can be read, WorktreeFailed when its
     worktree is gone, UnknownAgentType and AgentDenied as for a new one. Then nothing is changed.
@@ -62,8 +65,9 @@ async def _revive(engine: Engine, project: ProjectState, files: TranscriptFiles,
         prompt = await _inherited(prompt, project, started.base, found.state)
     if found.fault is not None:
         await anyio.to_thread.run_sync(_cut, files.transcript, found.good_bytes)
+    mode = _mode(project, info, parent)
     agent = Agent(
-        log=_log(engine, files, found, found.state),
+        log=_log(engine, files, found, evolve(found.state, info=evolve(info, permission_mode=mode))),
         files=files,
         grants=project.grants_of(info.conversation_id),
         project=project,
@@ -71,7 +75,7 @@ async def _revive(engine: Engine, project: ProjectState, files: TranscriptFiles,
         tools=tools,
         prompt=prompt,
         place=place,
-        mode=info.permission_mode,
+        mode=mode,
         model=info.model,
         isolation=info.isolation,
         max_turns=definition.max_turns,
@@ -96,6 +100,17 @@ def _definition(project: ProjectState, info: AgentInfo, parent: Agent | None) ->
     if info.fork and parent is not None:
         return parent.definition
     return main_definition() if info.agent_type == MAIN_TYPE else select(project, info.agent_type)
+
+
+def _mode(project: ProjectState, info: AgentInfo, parent: Agent | None) -> PermissionMode:
+    allowed = not project.configuration.settings.policy.bypass_disabled
+    bypass = allowed and parent is not None and parent.mode is PermissionMode.BYPASS
+    main = info.agent_type == MAIN_TYPE
+    mode = resumed_mode(info.permission_mode, parent.mode if parent else None, main=main, bypass=bypass)
+    if mode is info.permission_mode or not main:
+        return mode
+    start = project.configuration.settings.default_mode
+    return mode if start in (None, PermissionMode.BYPASS) else start or mode
 
 
 async def _where(engine: Engine, info: AgentInfo) -> tuple[Worktree | None, Place]:

@@ -38,6 +38,7 @@ from agent_core.events import AgentInfo, Event, Notified
 from agent_core.forking import prepare_fork
 from agent_core.ids import MAIN, RequestId, new_conversation_id
 from agent_core.loading.configuration import state_dir
+from agent_core.loading.layers import Layer
 from agent_core.messages import TextBlock
 from agent_core.model.messages_api import MessagesApi
 from agent_core.model.providers import Credentials, credentials
@@ -83,6 +84,7 @@ class Runtime:
     trusted: bool | None = None
     api_key: str | None = None
     cli_agents: Mapping[str, Any] = field(factory=dict)
+    cli_settings: Layer | None = None
     interactive: bool = True
     on_read: list[Callable[[], None]] = field(factory=list)
     """Called whenever the configuration of a folder was read anew."""
@@ -325,7 +327,7 @@ class Runtime:
             )
         project = self._projects[root]
         project.client, project.trusted = self._said.get(root, (self.client_settings, self.trusted))
-        project.cli_agents = self.cli_agents
+        project.cli_agents, project.cli_settings = self.cli_agents, self.cli_settings
         configuration = await project.refresh()
         self._base_url, self._provider = configuration.settings.base_url, configuration.settings.provider
         return project

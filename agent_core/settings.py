@@ -17,6 +17,17 @@ class BadSetting(ValueError):
 
 
 @frozen
+class Policy:
+    """What whoever manages the machine forbids. `bypass_disabled` may come from any file, since it only restricts;
+    `hooks_disabled` speaks of managed hooks too."""
+
+    bypass_disabled: bool = False
+    managed_rules_only: bool = False
+    hooks_disabled: bool = False
+    managed_hooks_only: bool = False
+
+
+@frozen
 class Settings:
     """Defaults are those of the table. `max_retries` counts further attempts after the first; `auto_background_ms` and
     `stagger_ms` are off at 0."""
@@ -49,6 +60,8 @@ class Settings:
     budget_usd: float | None = None
     rules: tuple[PermissionRule, ...] = ()
     default_mode: PermissionMode | None = None
+    additional_directories: tuple[Path, ...] = ()
+    policy: Policy = Policy()
 
 
 def string(values: Mapping[str, Any], name: str, default: str | None) -> str | None:

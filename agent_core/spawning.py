@@ -25,7 +25,7 @@ from agent_core.ids import AgentId, ConversationId, new_agent_id
 from agent_core.messages import Usage
 from agent_core.model.aliases import exact_id, resolve_model, thinking_of
 from agent_core.model.prompt import Json, Prompt
-from agent_core.permissions.modes import child_mode, wider_than_default
+from agent_core.permissions.modes import child_mode, under_policy, wider_than_default
 from agent_core.permissions.types import PermissionMode
 from agent_core.project import ProjectState
 from agent_core.repository import require_commit
@@ -73,9 +73,8 @@ async def prepare_root(
         refuse_too_deep(parent)
     definition = select(project, request.agent_type or "general-purpose")
     isolation = request.isolation or definition.isolation or "none"
-    mode = _person_mode(
-        engine, request.permission_mode or definition_mode(project, definition) or PermissionMode.BUBBLE
-    )
+    asked = request.permission_mode or definition_mode(project, definition) or PermissionMode.BUBBLE
+    mode = _person_mode(engine, project, asked)
     await check_isolation(engine, isolation, request.cwd)
     return build(engine, project, definition, request, isolation, mode, parent)
 
@@ -174,9 +173,8 @@ def build_child(
     configuration = parent.project.configuration
     # What people have not trusted gets no agent that is freer than the one that they are talking to.
     default = configuration.settings.default_permission_mode if configuration.trusted else "inherit"
-    mode, capped = child_mode(
-        parent.mode, request.permission_mode, definition_mode(parent.project, definition), default
-    )
+    above = under_policy(parent.mode, bypass_disabled=configuration.settings.policy.bypass_disabled)
+    mode, capped = child_mode(above, request.permission_mode, definition_mode(parent.project, definition), default)
     return build(engine, parent.project, definition, request, isolation, mode, parent), capped
 
 
@@ -187,7 +185,7 @@ async def prepare_main(engine: Engine, project: ProjectState, request: SpawnRequ
     asked = request.permission_mode or settings.default_mode or definition_mode(project, definition)
     isolation = request.isolation or definition.isolation or "none"
     await check_isolation(engine, isolation, request.cwd)
-    mode = _person_mode(engine, asked or PermissionMode.DEFAULT)
+    mode = _person_mode(engine, project, asked or PermissionMode.DEFAULT)
     planning = mode is PermissionMode.PLAN
     model = exact_id(request.model or settings.model, engine.env, planning=planning)  # MD-1 speaks of sub-agents
     return build(engine, project, definition, request, isolation, mode, model=model, main=True)
@@ -254,15 +252,24 @@ def _absent(project: ProjectState, engine: Engine) -> frozenset[str]:
 
 
 def definition_mode(project: ProjectState, definition: AgentDefinition) -> PermissionMode | None:
-    """What the definition says; a folder that is not trusted cannot make its agents freer than `default`."""
+    """What the definition says; a folder that is not trusted cannot make its agents freer than `default`, and none gets
+    what policy forbids (M4)."""
     mode = definition.permission_mode
+    if mode is PermissionMode.BYPASS and project.configuration.settings.policy.bypass_disabled:
+        return None
     if mode is None or definition.source != "project" or project.configuration.trusted or not wider_than_default(mode):
         return mode
     return PermissionMode.DEFAULT
 
 
-def _person_mode(engine: Engine, mode: PermissionMode) -> PermissionMode:
+def _person_mode(engine: Engine, project: ProjectState, mode: PermissionMode) -> PermissionMode:
     import os
+
+    if mode is PermissionMode.BYPASS and project.configuration.settings.policy.bypass_disabled:
+        raise NotAllowed(
+            "permissionMode: bypassPermissions is forbidden by the setting permissions.disableBypassPermissionsMode; "
+            "choose acceptEdits"
+        )
 
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     if mode is PermissionMode.BYPASS and root and engine.env.get("IS_SANDBOX") != "1":

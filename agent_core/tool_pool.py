@@ -7,6 +7,7 @@ from typing import Any
 
 from agent_core.definitions import AgentDefinition
 from agent_core.errors import NotAllowed
+from agent_core.permissions.rules import names_tool
 from agent_core.permissions.types import PermissionRule
 from agent_core.tool import Tool
 
@@ -44,9 +45,9 @@ def assemble(
 ) -> dict[str, Tool]:
     """In name order. A bare deny rule removes a tool. NotAllowed when an allow-list names nothing that exists."""
     every = sorted(tools, key=lambda tool: tool.name)
-    denied = {rule.tool for rule in rules if rule.behavior == "deny" and rule.specifier is None}
-    removed = {_bare(name) for name in definition.disallowed_tools} | denied
-    left = [tool for tool in every if tool.name not in removed]
+    bare = [rule for rule in rules if rule.behavior == "deny" and rule.specifier is None]
+    removed = {_bare(name) for name in definition.disallowed_tools}
+    left = [t for t in every if t.name not in removed and not any(names_tool(rule, t.name) for rule in bare)]
     if definition.tools is None:
         return {tool.name: tool for tool in left}
     wanted = {_bare(name) for name in definition.tools}

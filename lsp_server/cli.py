@@ -1,4 +1,4 @@
-"""`agent-ls run | demo | agents | doctor`: the commands that are not on the path of an editor's first answer."""
+"""`agent-ls run | demo | agents | permissions | doctor`: what is not on the path of an editor's first answer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 from lsp_server.capabilities import VERSION
 from lsp_server.headless import add_arguments
 from lsp_server.headless import main as run_headless
+from lsp_server.permissions import add_arguments as add_permission_arguments
+from lsp_server.permissions import main as explain_permissions
 
 
 def run(arguments: list[str]) -> int:
@@ -27,6 +29,8 @@ def run(arguments: list[str]) -> int:
     add_arguments(commands.add_parser("run", help="one task without an editor; asks are denied"))
     commands.add_parser("doctor", help="check credentials, endpoint, git and configuration")
     commands.add_parser("agents", help="the agents that can be launched here, and faults of their files")
+    rules = commands.add_parser("permissions", help="what the permission rules here say, and why")
+    add_permission_arguments(rules)
     options, rest = parser.parse_known_args(arguments)
     if options.command == "demo":
         from lsp_server.demo.__main__ import main
@@ -38,6 +42,8 @@ def run(arguments: list[str]) -> int:
         return _serve(options)
     if options.command == "run":
         return run_headless(options)
+    if options.command == "permissions":
+        return explain_permissions(options)
     if options.command == "doctor":
         from lsp_server.doctor import main as examine
 

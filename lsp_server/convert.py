@@ -181,6 +181,7 @@ def permission(request: PermissionRequest, encoding: str) -> wire.PermissionPara
             for option in request.options
         ],
         created_at=time(request.created_at),
+        destinations=list(request.destinations) or None,
     )
 
 

@@ -25,6 +25,7 @@ from agent_core.disk_target import DiskTarget
 from agent_core.errors import AgentError, InvalidParams
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo
+from agent_core.loading.layers import Layer, parse
 from agent_core.messages import StopReason
 from agent_core.permissions.types import PermissionMode
 from agent_core.processes import LocalProcesses
@@ -46,7 +47,7 @@ class Order:
 
     request: SpawnRequest
     agent: str | None
-    settings: Mapping[str, Any]
+    settings: Layer | None
     agents: Mapping[str, Any]
     trust: bool
     output: str
@@ -102,8 +103,8 @@ def _order(options: argparse.Namespace) -> Order:
         isolation=options.isolation,
         max_turns=options.max_turns,
     )
-    settings = _json("--settings", options.settings, may_be_file=True)
-    agents = _json("--agents", options.agents, may_be_file=False)
+    settings = settings_option(options.settings, cwd)
+    agents = _json("--agents", options.agents)
     return Order(request, options.agent, settings, agents, options.trust, options.output_format)
 
 
@@ -116,18 +117,26 @@ def _standard_input() -> str:
         ) from error
 
 
-def _json(option: str, text: str | None, *, may_be_file: bool) -> Mapping[str, Any]:
+def settings_option(given: str | None, cwd: Path) -> Layer | None:
+    """A file, whose folder its rules' `/path` starts in, or JSON, where that is `cwd`. BadOption when it is neither."""
+    if given is None:
+        return None
+    file = None if given.lstrip().startswith("{") else Path(given).absolute()
+    try:
+        text = given if file is None else file.read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise BadOption(f"--settings: {error}") from error
+    values = _json("--settings", text)
+    return Layer(str(file or "--settings"), values, file.parent if file else cwd, "command line", text)
+
+
+def _json(option: str, text: str | None) -> Mapping[str, Any]:
     if text is None:
         return {}
     try:
-        if may_be_file and not text.lstrip().startswith("{"):
-            text = Path(text).read_text("utf-8-sig")
-        value = encodable(json.loads(text))
-    except (OSError, ValueError) as error:
+        return dict(encodable(parse(text)))
+    except ValueError as error:
         raise BadOption(f"{option}: {error}") from error
-    if not isinstance(value, dict):
-        raise BadOption(f"{option}: must be a JSON object, not {value!r}")
-    return value
 
 
 async def _until_signalled(order: Order, received: list[int]) -> int:
@@ -150,7 +159,7 @@ async def _run(order: Order) -> int:
     runtime = Runtime(
         env=dict(os.environ),
         folders=(order.request.cwd,),
-        client_settings=order.settings,
+        cli_settings=order.settings,
         cli_agents=order.agents,
         interactive=False,
         trusted=True if order.trust else None,

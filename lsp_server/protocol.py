@@ -312,6 +312,7 @@ class PermissionParams:
     options: list[PermissionOption]
     created_at: str
     detail: PermissionDetail | None = None
+    destinations: list[Destination] | None = None
 
 
 @frozen

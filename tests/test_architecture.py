@@ -24,7 +24,18 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("model.accumulate", "model.prompt", "model.aliases", "model.prices", "guidance.environment"), 1),
     **dict.fromkeys(("guidance.builtin_agents", "guidance.agent_tool", "background", "result_limits"), 1),
     **dict.fromkeys(("permissions.rules", "permissions.policy", "permissions.options", "permissions.modes"), 1),
+    **dict.fromkeys(
+        (
+            "permissions.path_rules",
+            "permissions.rule_faults",
+            "permissions.guarded",
+            "json_places",
+            "permissions.rule_writing",
+        ),
+        1,
+    ),
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
+    **dict.fromkeys(("permissions.explaining", "permissions.gitignore"), 1),
     # 2 adapters
     **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),
     **dict.fromkeys(("recovery", "restoring", "transcript.reading"), 2),
@@ -33,6 +44,7 @@ LAYERS: dict[str, int] = {
         ("model.messages_api", "model.providers", "transcript.writer", "transcript.index", "permissions.grants"), 2
     ),
     **dict.fromkeys(("loading.agent_files", "loading.settings_files", "loading.configuration"), 2),
+    **dict.fromkeys(("loading.layers", "loading.permission_settings"), 2),
     **dict.fromkeys(("review_targets", "decisions", "task_list"), 2),
     # 3 engine
     **dict.fromkeys(

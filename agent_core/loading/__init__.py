@@ -1,6 +1,8 @@
 """Reads the configuration that people already have, and reports every fault with its file and line.
 
-    settings_files.py   settings of the client, managed, local, project and user files to `Settings` and rules
+    layers.py           one source of settings each: a file, the editor's, the command line's
+    permission_settings.py  rules, mode, folders and managed policy of all layers
+    settings_files.py   all layers to one `Settings`
     agent_files.py      `.claude/agents/**/*.md` and the built-ins to `Definitions`
     configuration.py    both together, for one project: the entry point
 

@@ -12,10 +12,13 @@ from attrs import frozen
 from agent_core.definitions import Definitions, Problem
 from agent_core.guidance.builtin_agents import builtin_definitions
 from agent_core.loading.agent_files import merge, read_folder, read_mapping
-from agent_core.loading.settings_files import Layer, combine, read_layer
+from agent_core.loading.layers import Layer, Level, read_layer
+from agent_core.loading.settings_files import combine
+from agent_core.permissions.types import PermissionRule
 from agent_core.settings import Settings
 
 MANAGED = Path("/etc/claude-code/managed-settings.json")
+"""No variable and no option names another place: what policy says is not up to those whom it restricts."""
 
 
 @frozen
@@ -28,10 +31,15 @@ class Project:
 
 @frozen
 class Configuration:
+    """`layers` are the settings as they were read, highest first; `idle` are rules that are not in force, each with the
+    reason."""
+
     settings: Settings
     definitions: Definitions
     problems: tuple[Problem, ...]
     trusted: bool
+    layers: tuple[Layer, ...] = ()
+    idle: tuple[tuple[PermissionRule, str], ...] = ()
 
 
 def load(
@@ -41,26 +49,52 @@ def load(
     client: Mapping[str, Any],
     trusted: bool | None,
     cli_agents: Mapping[str, Any] | None = None,
+    cli_settings: Layer | None = None,
+    earlier: Configuration | None = None,
 ) -> Configuration:
-    """Never raises for what files say. `trusted` None: as the person decided for this folder before."""
+    """Never raises for what files say. `trusted` None: as the person decided for this folder before. What `earlier`
+    read of a file that is broken now goes on."""
     problems: list[Problem] = []
     home = config_dir(env)
     if trusted is None:
         trusted = _trusted_before(project, env)
-    claude = project.top / ".claude"
-    layers = [
-        read_layer(MANAGED, Path("/"), False, problems),
-        Layer("the editor's settings", client, project.root, False),
-        read_layer(claude / "settings.local.json", project.root, True, problems),
-        read_layer(claude / "settings.json", project.top, True, problems),
-        read_layer(home / "settings.json", home, False, problems),
-    ]
-    settings = combine(layers, env, trusted, problems)
+    layers = _layers(project, env, client, cli_settings, earlier, problems)
+    combined = combine(layers, env, home_dir(env), trusted, problems)
+    settings = combined.settings
     folders = [read_folder(folder / ".claude" / "agents", "project") for folder in _upward(project)]
     cli = read_mapping(cli_agents or {}, Path("--agents"), "cli")
     groups = [cli, *folders, read_folder(home / "agents", "user"), (builtin_definitions(settings.explore_model), [])]
     definitions = merge(groups)
-    return Configuration(settings, definitions, (*problems, *definitions.problems), trusted)
+    found = (*problems, *definitions.problems)
+    return Configuration(settings, definitions, found, trusted, layers, combined.idle)
+
+
+def settings_files(project: Project, env: Mapping[str, str]) -> tuple[tuple[Path, Path, Level], ...]:
+    """(file, where its rules' `/path` starts, level), highest first."""
+    claude, home = project.top / ".claude", config_dir(env)
+    return (
+        (MANAGED, Path("/"), "managed"),
+        (claude / "settings.local.json", project.root, "local"),
+        (claude / "settings.json", project.top, "project"),
+        (home / "settings.json", home, "user"),
+    )
+
+
+def _layers(
+    project: Project,
+    env: Mapping[str, str],
+    client: Mapping[str, Any],
+    cli_settings: Layer | None,
+    earlier: Configuration | None,
+    problems: list[Problem],
+) -> tuple[Layer, ...]:
+    known = {layer.name: layer for layer in earlier.layers} if earlier else {}
+    managed, *others = (
+        read_layer(path, anchor, level, problems, known.get(str(path)))
+        for path, anchor, level in settings_files(project, env)
+    )
+    own = Layer("the editor's settings", client, project.root, "client")
+    return (managed, *((cli_settings,) if cli_settings else ()), own, *others)
 
 
 def config_dir(env: Mapping[str, str]) -> Path:

@@ -128,8 +128,8 @@ class PermissionBroker:
         if option is None:
             offered = ", ".join(each.id for each in pending.request.options)
             return f"optionId {answer.option_id!r} was not offered; choose one of {offered}"
-        if answer.destination not in (None, option.destination):
-            return f"destination {answer.destination!r} was not offered; this option stores in {option.destination}"
+        if (problem := _elsewhere(pending.request, option, answer)) is not None:
+            return problem
         pending.settle(Settled(option.kind, "user", option, answer))
         return None
 
@@ -153,6 +153,15 @@ class PermissionBroker:
     def _deny_if_alone(self, pending: _Pending) -> None:
         if not pending.asked:
             pending.settle(NOBODY)
+
+
+def _elsewhere(request: PermissionRequest, option: PermissionOption, answer: PermissionAnswer) -> str | None:
+    """A person may have a lasting answer stored in any place that is read back, in no other one (B4)."""
+    allowed = dict.fromkeys([option.destination, *request.destinations]) if option.rules else {option.destination: None}
+    if answer.destination is None or answer.destination in allowed:
+        return None
+    places = ", ".join(str(each) for each in allowed if each is not None) or "nowhere"
+    return f"destination {answer.destination!r} was not offered; this option stores in {places}"
 
 
 async def _asked(asker: Asker, request: PermissionRequest) -> PermissionAnswer | None:

@@ -9,23 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from agent_core.errors import ToolError
 from agent_core.events import Outcome, PermissionAsked, PermissionSettled
 from agent_core.ids import new_request_id
 from agent_core.permissions.broker import NOBODY, Settled, is_stop
 from agent_core.permissions.grants import store_rules
+from agent_core.permissions.modes import under_policy
 from agent_core.permissions.options import options_for
+from agent_core.permissions.path_rules import ignores_case
 from agent_core.permissions.policy import Call, PolicyContext, decide
-from agent_core.permissions.rules import Match, MatchContext, match
+from agent_core.permissions.rules import Match, MatchContext, Subject, judge
 from agent_core.permissions.types import (
     Allow,
     Ask,
     Deny,
     Destination,
-    OptionKind,
     PermissionFacts,
+    PermissionMode,
     PermissionOption,
     PermissionRequest,
     PermissionRule,
@@ -35,7 +37,9 @@ from agent_core.tool_input import invalid
 if TYPE_CHECKING:
     from agent_core.agent import Agent
     from agent_core.engine import Engine
-    from agent_core.tool import Tool, ToolContext
+    from agent_core.project import ProjectState
+    from agent_core.settings import Settings
+    from agent_core.tool import Place, Tool, ToolContext
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +59,8 @@ async def permit(
     agent: Agent, engine: Engine, tool: Tool, use_id: str, input: Mapping[str, Any], context: ToolContext
 ) -> Permitted:
     """ToolError with a reason for the model when the call may not run."""
-    facts = await tool.facts(input, context)
+    await agent.project.refresh_settings()
+    facts = await _facts(tool, input, context)
     match decide(_call(tool, facts), policy_context(agent)):
         case Allow():
             return Permitted(input)
@@ -64,6 +69,10 @@ async def permit(
         case Ask(reason):
             request = _request(agent, engine, tool, use_id, input, facts, reason)
             return await _permit_by_asking(agent, engine, tool, request, context)
+
+
+async def _facts(tool: Tool, input: Mapping[str, Any], context: ToolContext) -> PermissionFacts:
+    return evolve(await tool.facts(input, context), input=input)
 
 
 async def _permit_by_asking(
@@ -80,34 +89,46 @@ async def _permit_by_asking(
 
 
 def policy_context(agent: Agent) -> PolicyContext:
-    project, place = agent.project, agent.place
-    roots = (place.worktree,) if place.worktree else (place.cwd, project.project.root)
-    bases = dict.fromkeys([place.cwd, *roots, project.project.root, project.project.top])
+    return context_of(agent.project, agent.place, agent.mode, agent.grants.rules)
+
+
+def context_of(
+    project: ProjectState, place: Place, mode: PermissionMode, session: tuple[PermissionRule, ...] = ()
+) -> PolicyContext:
+    """For an agent in `place`; `session` are the answers of its conversation. What an isolated agent writes in folders
+    beside its worktree would pass review by, so that there it may only read unasked."""
+    settings, where = project.configuration.settings, project.project
+    roots = (place.worktree,) if place.worktree else (place.cwd, where.root, *settings.additional_directories)
+    bases = tuple(dict.fromkeys([place.cwd, *roots, where.root, where.top]))
     return PolicyContext(
-        mode=agent.mode,
-        rules=_rules(agent),
+        mode=under_policy(mode, bypass_disabled=settings.policy.bypass_disabled),
+        rules=(*_session_rules(session, settings), *settings.rules),
         working_dirs=tuple(root.resolve() for root in roots),
         worktree=place.worktree.resolve() if place.worktree else None,
-        matching=MatchContext(tuple(bases), project.home),
+        matching=MatchContext(bases, project.home, ignores_case(place.cwd)),
+        readable_dirs=tuple(each.resolve() for each in settings.additional_directories) if place.worktree else (),
     )
+
+
+def _session_rules(session: tuple[PermissionRule, ...], settings: Settings) -> tuple[PermissionRule, ...]:
+    if not settings.policy.managed_rules_only:
+        return session
+    return tuple(rule for rule in session if rule.behavior != "allow")
 
 
 def hidden_files(agent: Agent) -> Callable[[Path], bool]:
     """Which files the deny rules of reading hide, for searches that come upon them from a folder above."""
-    rules = [rule for rule in _rules(agent) if rule.behavior == "deny" and rule.tool == "Read" and rule.specifier]
+    context = policy_context(agent)
+    rules = [rule for rule in context.rules if rule.behavior == "deny" and rule.tool == "Read" and rule.specifier]
     if not rules:
         return lambda path: False
-    matching = policy_context(agent).matching
+    matching = context.matching
 
     def denied(path: Path) -> bool:
-        facts = PermissionFacts(reads=(path,))
-        return any(match(rule, "Read", facts, "", matching) is Match.YES for rule in rules)
+        subject = Subject("Read", PermissionFacts(reads=(path,)), "", matching)
+        return any(judge(rule, subject) is Match.YES for rule in rules)
 
     return denied
-
-
-def _rules(agent: Agent) -> tuple[PermissionRule, ...]:
-    return (*agent.grants.rules, *agent.project.configuration.settings.rules)
 
 
 async def _recheck(
@@ -116,7 +137,7 @@ async def _recheck(
     """What a person edited is what they approved; rules that deny still hold on it (B10)."""
     if problem := invalid(tool, input):
         raise ToolError(f"The user changed the input, but it cannot run: {problem}")
-    decision = decide(_call(tool, await tool.facts(input, context)), policy_context(agent))
+    decision = decide(_call(tool, await _facts(tool, input, context)), policy_context(agent))
     if isinstance(decision, Deny):
         raise ToolError(f"The user changed the input, but {decision.reason}. {HOW_TO_GO_ON}")
     return Permitted(input, comment, edited=True)
@@ -142,8 +163,8 @@ async def _ask(agent: Agent, engine: Engine, request: PermissionRequest, tool: T
 
 
 async def _store(agent: Agent, settled: Settled) -> None:
-    """A lasting answer holds for the whole session; "always" is written too, and read back with the next change. What
-    was allowed runs also when it cannot be written."""
+    """A lasting answer holds for the whole session; one for a file is written too, and read back with the next change.
+    What was allowed runs also when it cannot be written."""
     option = settled.option
     if option is None or not option.rules:
         return
@@ -151,8 +172,9 @@ async def _store(agent: Agent, settled: Settled) -> None:
         return  # the rule names the input that the person has just replaced
     agent.grants.add(option, agent.project.project.root)
     await _stored(agent.grants.save, option)
-    if option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
-        await _stored(partial(store_rules, agent.project.local_settings, option), option)
+    destination = (settled.answer.destination if settled.answer else None) or option.destination
+    if (path := agent.project.settings_file(destination)) is not None:
+        await _stored(partial(store_rules, path, option), option)
 
 
 async def _stored(store: Callable[[], None], option: PermissionOption) -> None:
@@ -172,8 +194,8 @@ def _request(
     reason: str,
 ) -> PermissionRequest:
     info = agent.log.state.info
-    # An allow rule of a project file waits for trust, so without it "always" would be written and never read (B4).
-    persistent: Destination | None = "localSettings" if agent.project.configuration.trusted else None
+    places = agent.project.destinations
+    persistent: Destination | None = "localSettings" if "localSettings" in places else None
     return PermissionRequest(
         id=new_request_id(),
         agent_id=agent.id,
@@ -188,9 +210,17 @@ def _request(
         input=input,
         reason=reason,
         facts=facts,
-        options=options_for(tool.name, facts, persistent),
+        options=_in_force(options_for(tool.name, facts, persistent), agent.project.configuration.settings),
         created_at=engine.clock.now(),
+        destinations=places,
     )
+
+
+def _in_force(options: tuple[PermissionOption, ...], settings: Settings) -> tuple[PermissionOption, ...]:
+    """Where policy takes allow rules from managed settings alone, a lasting allow would be stored and never count."""
+    if not settings.policy.managed_rules_only:
+        return options
+    return tuple(option for option in options if not (option.kind.allows and option.rules))
 
 
 def _call(tool: Tool, facts: PermissionFacts) -> Call:

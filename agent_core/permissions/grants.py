@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from attrs import define, field
 
-from agent_core.disk import write_atomically
+from agent_core.disk import replace_if_unchanged, write_atomically
+from agent_core.errors import ToolError
+from agent_core.permissions.rule_writing import with_rules
 from agent_core.permissions.rules import parse_rule
 from agent_core.permissions.types import Behavior, PermissionOption, PermissionRule
 
 SOURCE = "this session"
+_ATTEMPTS = 100
+_BOM = "\ufeff"
 
 
 @define
@@ -46,9 +50,8 @@ class SessionGrants:
         return tuple(self._rules)
 
     def add(self, option: PermissionOption, anchor: Path) -> None:
-        behavior: Behavior = "allow" if option.kind.allows else "deny"
         for text in option.rules:
-            self._take(parse_rule(text, behavior, SOURCE, anchor), anchor)
+            self._take(parse_rule(text, _behavior(option), SOURCE, anchor), anchor)
 
     def save(self) -> None:
         """OSError when that cannot be done."""
@@ -64,20 +67,39 @@ class SessionGrants:
 
 
 def store_rules(path: Path, option: PermissionOption) -> None:
-    """Add the rules of an answer to a settings file and change nothing else in it.
+    """Add the rules of an answer to a settings file and change nothing else in it; a link stays one.
 
     OSError or ValueError when that cannot be done. A lock on the folder keeps concurrent writers from losing each
-    other's rules, and leaves no file behind.
+    other's rules, and leaves no file behind; what others write without that lock is seen before it would be lost.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(path.parent):
-        values = _read(path)
-        permissions = values.setdefault("permissions", {})
-        rules = permissions.setdefault("allow" if option.kind.allows else "deny", [])
-        new = [text for text in option.rules if text not in rules]
-        if new:
-            rules.extend(new)
-            write_atomically(path, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(target.parent):
+        for _ in range(_ATTEMPTS):
+            if _added(target, _behavior(option), option.rules):
+                return
+    raise OSError(errno.EAGAIN, "The file is changed again and again by another program", str(path))
+
+
+def _behavior(option: PermissionOption) -> Behavior:
+    return "allow" if option.kind.allows else "deny"
+
+
+def _added(path: Path, behavior: Behavior, rules: Sequence[str]) -> bool:
+    """False when the file was changed between reading and writing."""
+    text = _read(path)
+    bom = _BOM if (text or "").startswith(_BOM) else ""
+    try:
+        after = bom + with_rules((text or "").removeprefix(_BOM), behavior, rules)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}; the file was left as it is") from error
+    if after == text:
+        return True
+    try:
+        replace_if_unchanged(path, after.encode(), None if text is None else text.encode())
+    except ToolError:
+        return False
+    return True
 
 
 @contextmanager
@@ -90,12 +112,8 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> str | None:
     try:
-        values = json.loads(path.read_text("utf-8-sig"))
+        return path.read_bytes().decode()
     except FileNotFoundError:
-        return {}
-    lists = values.get("permissions", {}) if isinstance(values, dict) else None
-    if not isinstance(lists, dict) or not all(isinstance(lists.get(key, []), list) for key in ("allow", "deny")):
-        raise ValueError(f"{path} does not hold settings that a rule can be added to; the file was left as it is")
-    return dict(values)
+        return None

@@ -35,6 +35,23 @@ def child_mode(
     return mode, capped
 
 
+def resumed_mode(was: PermissionMode, parent: PermissionMode | None, *, main: bool, bypass: bool) -> PermissionMode:
+    """Of an agent of an earlier process. Bypass is granted to a process, plan to a task of the main thread, so that
+    neither comes back; what restricts an agent that another one launched, or its parent now, stays. `bypass`: an
+    ancestor that lives has it still, and policy allows it."""
+    mode = was
+    if was is PermissionMode.BYPASS and not bypass:
+        mode = PermissionMode.DEFAULT
+    if was is PermissionMode.PLAN and main:
+        mode = PermissionMode.DEFAULT
+    return parent if parent in _RESTRICTED and _WIDTH[mode] > _WIDTH[parent] else mode
+
+
+def under_policy(mode: PermissionMode, *, bypass_disabled: bool) -> PermissionMode:
+    """What managed policy leaves of a mode, at every decision (M4)."""
+    return PermissionMode.DEFAULT if bypass_disabled and mode is PermissionMode.BYPASS else mode
+
+
 def wider_than_default(mode: PermissionMode) -> bool:
     return _WIDTH[mode] > _WIDTH[PermissionMode.DEFAULT]
 

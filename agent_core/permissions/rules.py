@@ -1,22 +1,49 @@
 """Parse permission rules and match them against the facts of a call. Pure, apart from resolving symlinks.
 
-First version: a bare tool name, `Bash(exact command)`, path rules of Read and Edit in gitignore syntax, `Agent(name)`.
+    Tool, Tool(*)            every call       mcp__srv, mcp__srv__*     a server's tools
+    Tool(param:value)        deny and ask     Agent(name), Agent(fork)  by what is started
+    Read(path), Edit(path)   path_rules.py    Skill(name), Skill(name *), WebFetch(domain:host)
+    Bash(command)            permissions of shell commands
+
 What is not understood never allows: such an allow rule matches nothing, such a deny or ask rule makes the call ask.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
-from attrs import frozen
+from attrs import define, field
 
+from agent_core.permissions.path_rules import MatchContext, Places, matches
 from agent_core.permissions.types import Behavior, PermissionFacts, PermissionRule
 
-_RULE = re.compile(r"(?P<tool>[A-Za-z_][\w*-]*)(?:\((?P<specifier>.*)\))?", re.DOTALL)
-_EDITS = frozenset({"Edit", "Write", "NotebookEdit"})
-_READS = frozenset({"Read", "Grep", "Glob"})
+__all__ = ["Match", "MatchContext", "Subject", "judge", "match", "names_tool", "parse_rule", "speaks_of"]
+
+_RULE = re.compile(r"(?P<tool>[A-Za-z_*][\w*.:-]*)(?:\((?P<specifier>.*)\))?", re.DOTALL)
+_PARAMETER = re.compile(r"(?P<name>[A-Za-z_]\w*):(?P<value>.*)", re.DOTALL)
+EDITS = frozenset({"Edit", "Write", "NotebookEdit", "MultiEdit"})
+READS = frozenset({"Read", "Grep", "Glob", "LSP"})
+PATHLESS = frozenset({"Write", "NotebookEdit", "MultiEdit", "Glob"})
+"""Their path rules belong to Edit and Read."""
+
+NO_PARAMETERS = frozenset({"command", "file_path", "path", "notebook_path", "url"})
+"""What other kinds of rules speak of: their literal text could be spelled in many ways."""
+
+_OWN_SYNTAX: Mapping[str, frozenset[str]] = {
+    "Bash": frozenset({"run_in_background", "description"}),
+    "Agent": frozenset(
+        {"description", "prompt", "subagent_type", "model", "isolation", "run_in_background", "name", "mode"}
+        | {"team_name", "fork", "cwd"}
+    ),
+    "Skill": frozenset({"args"}),
+}
+"""Where text with a colon may be something else, the parameters that a rule can name."""
 
 
 class Match(Enum):
@@ -25,50 +52,126 @@ class Match(Enum):
     UNCLEAR = "unclear"
 
 
-@frozen
-class MatchContext:
-    """`bases` are the folders that relative patterns are tried in, the agent's working directory first."""
+@define(eq=False)
+class Subject:
+    """One call that rules are matched against. `name` is what an Agent call would start, else empty."""
 
-    bases: tuple[Path, ...]
-    home: Path
+    tool: str
+    facts: PermissionFacts
+    name: str
+    ctx: MatchContext
+    places: Places = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.places = Places(self.facts.reads + self.facts.writes)
 
 
-def parse_rule(text: str, behavior: Behavior, source: str, anchor: Path | None = None) -> PermissionRule | None:
+def parse_rule(
+    text: str, behavior: Behavior, source: str, anchor: Path | None = None, line: int | None = None
+) -> PermissionRule | None:
     """None when `text` is no rule at all; `Task` is the old name of `Agent`."""
     found = _RULE.fullmatch(text.strip())
     if found is None:
         return None
     tool = "Agent" if found["tool"] == "Task" else found["tool"]
     specifier = found["specifier"]
-    return PermissionRule(tool, None if specifier in (None, "*") else specifier, behavior, source, anchor)
+    return PermissionRule(tool, None if specifier in (None, "*") else specifier, behavior, source, anchor, line)
 
 
 def match(rule: PermissionRule, tool: str, facts: PermissionFacts, name: str, ctx: MatchContext) -> Match:
-    """Does `rule` speak of this call? `name` is what an Agent call would start, else empty."""
-    if "*" in rule.tool:
-        return _when(rule.behavior != "allow" and re.fullmatch(rule.tool.replace("*", ".*"), tool) is not None)
-    if not _covers(rule, tool):
+    """Does `rule` speak of this call? For many rules and one call make the Subject once."""
+    return judge(rule, Subject(tool, facts, name, ctx))
+
+
+def judge(rule: PermissionRule, call: Subject) -> Match:
+    if not speaks_of(rule, call.tool):
         return Match.NO
     if rule.specifier is None:
-        return _when(rule.tool == tool or rule.behavior != "allow")
-    if tool == "Bash":
-        return _match_command(rule, rule.specifier, facts.command or "")
-    if tool == "Agent":
-        return _when(rule.specifier == name)
-    if rule.tool in ("Read", "Edit"):
-        return _match_paths(rule, facts, ctx)
-    return Match.UNCLEAR
+        return Match.YES
+    if (found := _match_parameter(rule, rule.specifier, call)) is not None:
+        return found
+    if call.tool == "Bash":
+        return _match_command(rule, rule.specifier, call.facts.command or "")
+    if call.tool == "Agent":
+        return _when(rule.specifier == call.name)
+    if call.tool == "Skill":
+        return _match_skill(rule, rule.specifier, call.facts.skill)
+    if call.tool == "WebFetch":
+        return _match_domain(rule, rule.specifier, call.facts.url)
+    if rule.tool in PATHLESS:
+        return _match_pathless(rule, call)
+    return _match_paths(rule, call) if rule.tool in ("Read", "Edit") else Match.UNCLEAR
 
 
-def _covers(rule: PermissionRule, tool: str) -> bool:
-    """`Edit` path rules speak for every editing tool, `Read` ones for searches; a denied read also denies edits."""
+def speaks_of(rule: PermissionRule, tool: str) -> bool:
+    """`Edit` rules speak for every editing tool, `Read` ones for searches; an allowed edit allows reading there, a
+    denied read denies editing there."""
     if rule.tool == tool:
         return True
+    narrow = rule.specifier is not None
     if rule.tool == "Edit":
-        return tool in _EDITS or (rule.behavior == "allow" and rule.specifier is not None and tool in _READS)
+        return _with_bare(rule, tool in EDITS) or (rule.behavior == "allow" and narrow and tool in READS)
     if rule.tool == "Read":
-        return tool in _READS or (rule.behavior == "deny" and rule.specifier is not None and tool in _EDITS)
-    return False
+        return _with_bare(rule, tool in READS) or (rule.behavior == "deny" and narrow and tool in EDITS)
+    return names_tool(rule, tool)
+
+
+def _with_bare(rule: PermissionRule, same_family: bool) -> bool:
+    """A bare allow is for the tool that it names."""
+    return same_family and (rule.specifier is not None or rule.behavior != "allow")
+
+
+def names_tool(rule: PermissionRule, tool: str) -> bool:
+    """By its name alone: the same, a server's, or a pattern. What is allowed must name its server."""
+    if rule.tool == tool:
+        return True
+    if "*" in rule.tool:
+        return (rule.behavior != "allow" or names_server(rule.tool)) and _glob(rule.tool).fullmatch(tool) is not None
+    if not rule.tool.startswith("mcp__") or not tool.startswith(f"{rule.tool}__"):
+        return False
+    return rule.behavior != "allow" or "__" not in rule.tool.removeprefix("mcp__")
+
+
+def names_server(tool: str) -> bool:
+    """`mcp__server__` before the first `*`."""
+    return re.match(r"mcp__[^*]+?__", tool.partition("*")[0]) is not None
+
+
+@lru_cache(maxsize=4096)
+def _glob(text: str) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(part) for part in text.split("*")), re.DOTALL)
+
+
+def parameter(rule: PermissionRule, tool: str) -> tuple[str, str] | None:
+    """(name, value) when the rule's specifier names a parameter of a call of `tool`."""
+    found = _PARAMETER.fullmatch(rule.specifier or "")
+    if found is None or (tool == "WebFetch" and found["name"] == "domain"):
+        return None
+    known = _OWN_SYNTAX.get(tool)
+    return (found["name"], found["value"]) if known is None or found["name"] in known else None
+
+
+def _match_parameter(rule: PermissionRule, specifier: str, call: Subject) -> Match | None:
+    """By the literal input. Only restrictions can name a parameter: an allow for one would leave the others open."""
+    if rule.behavior == "allow" or rule.tool in ("Read", "Edit"):
+        return None
+    if (named := parameter(rule, call.tool)) is None:
+        return None
+    name, value = named
+    if name in NO_PARAMETERS or call.facts.input is None:
+        return Match.UNCLEAR
+    if name not in call.facts.input:
+        return Match.NO
+    given = _scalar(call.facts.input[name])
+    if given is None:
+        return Match.YES if value == "*" else Match.UNCLEAR
+    return _when(_glob(value).fullmatch(given) is not None)
+
+
+def _scalar(value: Any) -> str | None:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value) if isinstance(value, str | int | float) else None
 
 
 def _match_command(rule: PermissionRule, specifier: str, command: str) -> Match:
@@ -84,57 +187,58 @@ def _match_command(rule: PermissionRule, specifier: str, command: str) -> Match:
     return Match.UNCLEAR if named in called else Match.NO
 
 
-def _match_paths(rule: PermissionRule, facts: PermissionFacts, ctx: MatchContext) -> Match:
-    """An allow needs all paths, by link and by target; a deny or an ask hits on any of them."""
-    paths = facts.reads + facts.writes
-    if not paths:
-        return Match.NO
-    if not _understood(rule.specifier or ""):
+def _match_skill(rule: PermissionRule, specifier: str, skill: str | None) -> Match:
+    """`name` allows the skill as it is, `name *` with anything behind; a restriction holds for both."""
+    if skill is None:
         return Match.UNCLEAR
-    spellings = [{path, path.resolve()} for path in paths]
-    if rule.behavior == "allow":
-        return _when(all(all(_path_matches(rule, path, ctx) for path in pair) for pair in spellings))
-    return _when(any(_path_matches(rule, path, ctx) for pair in spellings for path in pair))
+    called = skill.strip().removeprefix("/")
+    first = called.split(maxsplit=1)[0] if called else ""
+    name = specifier.removeprefix("/")
+    if name.endswith(" *"):
+        return _when(first == name[:-2])
+    return _when(name == called or (rule.behavior != "allow" and name == first))
 
 
-def _path_matches(rule: PermissionRule, path: Path, ctx: MatchContext) -> bool:
-    from pathspec import GitIgnoreSpec
-
-    pattern = rule.specifier or ""
-    for base, relative in _anchored(pattern, rule, ctx):
-        try:
-            inside = path.relative_to(base).as_posix()
-            if GitIgnoreSpec.from_lines([relative]).match_file(inside):
-                return True
-        except ValueError:
-            continue
-    return False
+def _match_domain(rule: PermissionRule, specifier: str, url: str | None) -> Match:
+    """`*.x` is any depth below x, other `*` stay inside one label, `*` alone is every host."""
+    if not specifier.startswith("domain:") or (host := _host(url or "")) is None:
+        return Match.UNCLEAR
+    wanted = specifier.removeprefix("domain:").strip().casefold().removesuffix(".")
+    if not wanted:
+        return Match.UNCLEAR
+    return _when(wanted == "*" or _domain(wanted).fullmatch(host) is not None)
 
 
-def _understood(pattern: str) -> bool:
-    """Comments, negations and broken patterns are valid gitignore lines that match nothing, or the opposite."""
-    from pathspec import GitIgnoreSpec
+@lru_cache(maxsize=4096)
+def _domain(text: str) -> re.Pattern[str]:
+    deep = r"(?:[^.]+\.)+" if text.startswith("*.") else ""
+    labels = text.removeprefix("*.") if deep else text
+    return re.compile(deep + r"[^.]*".join(re.escape(part) for part in labels.split("*")))
 
+
+def _host(url: str) -> str | None:
+    """None where programs could disagree on what the host is."""
+    if re.search(r"[\\\s\x00-\x20\x7f]", url):
+        return None
     try:
-        found = list(GitIgnoreSpec.from_lines([pattern.removeprefix("~").removeprefix("./")]).patterns)
+        host = urlsplit(url if "://" in url else f"https://{url}").hostname
     except ValueError:
-        return False
-    return len(found) == 1 and found[0].include is True
+        return None
+    return host.casefold().removesuffix(".") if host else None
 
 
-def _anchored(pattern: str, rule: PermissionRule, ctx: MatchContext) -> list[tuple[Path, str]]:
-    if pattern.startswith("//"):
-        return [(Path("/"), pattern[1:])]
-    if pattern.startswith("~/"):
-        return [(ctx.home, pattern[1:]), (ctx.home.resolve(), pattern[1:])]
-    if pattern.startswith("/"):
-        bases = (rule.anchor or ctx.bases[0], *(() if rule.behavior == "allow" else ctx.bases))
-        return [(base, pattern) for base in bases]
-    relative = pattern.removeprefix("./")
-    folder = re.fullmatch(r"[^/]+/\*\*", relative) is not None
-    if rule.behavior == "allow":
-        return [(ctx.bases[0], f"/{relative}" if folder else relative)]
-    return [(base, f"**/{relative}" if folder else relative) for base in ctx.bases]
+def _match_pathless(rule: PermissionRule, call: Subject) -> Match:
+    """Such rules are for Edit or Read to say; where they would restrict this path a person is asked."""
+    if rule.behavior == "allow" or not call.places.paths:
+        return Match.UNCLEAR
+    return Match.NO if matches(rule, call.places, call.ctx) is False else Match.UNCLEAR
+
+
+def _match_paths(rule: PermissionRule, call: Subject) -> Match:
+    if not call.places.paths:
+        return Match.NO
+    found = matches(rule, call.places, call.ctx)
+    return Match.UNCLEAR if found is None else _when(found)
 
 
 def _when(condition: bool) -> Match:

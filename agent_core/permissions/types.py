@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
 from agent_core.ids import AgentId, RequestId
 
@@ -48,7 +48,7 @@ DecidedBy = Literal["user", "rule", "hook", "mode", "none"]
 class PermissionRule:
     """One rule of a settings file, such as `Bash(make test)`. `specifier` None matches every call of the tool.
 
-    `anchor` is the folder that a specifier starting with `/` is relative to.
+    `anchor` is the folder that a specifier starting with `/` is relative to; `line` counts from 0.
     """
 
     tool: str
@@ -56,6 +56,12 @@ class PermissionRule:
     behavior: Behavior
     source: str
     anchor: Path | None = None
+    line: int | None = field(default=None, eq=False)
+
+    @property
+    def place(self) -> str:
+        """`file:line` as people count it."""
+        return self.source if self.line is None else f"{self.source}:{self.line + 1}"
 
     @property
     def text(self) -> str:
@@ -67,7 +73,8 @@ class PermissionFacts:
     """What one call would do, as far as its tool can tell. Paths are absolute, not resolved.
 
     `diff` is unified; `edit` is (path, text before or None, text after or None) for editors that draw it themselves;
-    `agent` is the type that an Agent call would start.
+    `agent` is the type that an Agent call would start, `skill` the name of a skill with what it is given, `url` what
+    would be fetched; `input` is the call's own, for rules that name a parameter.
     """
 
     reads: tuple[Path, ...] = ()
@@ -77,6 +84,9 @@ class PermissionFacts:
     diff: str | None = None
     edit: tuple[Path, str | None, str | None] | None = None
     agent: str | None = None
+    skill: str | None = None
+    url: str | None = None
+    input: Mapping[str, Any] | None = field(default=None, eq=False, repr=False)
 
 
 class OptionKind(StrEnum):
@@ -132,6 +142,8 @@ class PermissionRequest:
     facts: PermissionFacts
     options: tuple[PermissionOption, ...]
     created_at: datetime
+    destinations: tuple[Destination, ...] = ()
+    """Where a person may have a lasting answer stored instead: places that are read back (B4)."""
 
 
 @frozen
@@ -154,11 +166,15 @@ class Allow:
 class Deny:
     decided_by: DecidedBy
     reason: str
+    nearest: str = field(default="", eq=False)
 
 
 @frozen
 class Ask:
+    """`nearest` tells of an allow rule for this tool and why it does not cover this call, if there is one."""
+
     reason: str
+    nearest: str = field(default="", eq=False)
 
 
 PermissionDecision = Allow | Deny | Ask

@@ -66,6 +66,7 @@ async def test_a_request_holds_everything_that_a_person_must_know(desk):
         },
         "tool": {"name": "Bash", "kind": "execute", "useId": "toolu_conversation_0_0"},
         "title": "Bash touch made",
+        "destinations": ["session", "localSettings", "projectSettings", "userSettings"],
         "input": {"command": "touch made"},
         "reason": "no rule allows this command",
         "detail": {"command": "touch made", "cwd": str(desk.repo.path)},
@@ -206,8 +207,7 @@ async def test_b2_allowed_always_is_added_to_the_local_settings_and_takes_nothin
     held.reply({"optionId": "allowAlways", "destination": "localSettings"})
     await desk.ended(agent)
     permissions = {**before["permissions"], "allow": [*before["permissions"]["allow"], "Bash(echo always)"]}
-    text = json.dumps({**before, "permissions": permissions}, indent=2) + "\n"
-    assert path.read_text() == text  # the order too
+    assert path.read_text() == json.dumps({**before, "permissions": permissions})  # to the byte, on one line as it was
     assert sorted(each.name for each in path.parent.iterdir()) == ["settings.local.json"]
     desk.client.forbid("agent/permission")
     desk.says(shell("echo always"), say("done"))
@@ -232,8 +232,8 @@ async def test_b2_two_answers_at_the_same_time_are_both_kept(desk):
 
 async def test_settings_that_cannot_be_extended_are_left_as_they_are(desk):
     path = desk.repo.path / ".claude" / "settings.local.json"
-    desk.repo.write({".claude/settings.local.json": "{ this is no JSON"})
     agent, held = await start_asking(desk, "touch made")
+    desk.repo.write({".claude/settings.local.json": "{ this is no JSON"})
     held.reply({"optionId": "allowAlways"})
     info = await desk.ended(agent)
     assert (info["status"], path.read_text()) == ("completed", "{ this is no JSON")
@@ -255,7 +255,7 @@ async def test_b4_an_untrusted_folder_is_not_offered_what_would_not_be_read_back
     await desk.ended(agent)
     source = desk.repo.path / ".claude" / "settings.json"
     assert desk.told(1) == REFUSED
-    assert desk.told(2) == f"Not permitted: denied by the rule Bash(touch two) in {source}. {GO_ON}"
+    assert desk.told(2) == f"Not permitted: denied by the rule Bash(touch two) in {source}:1. {GO_ON}"
 
 
 @pytest.mark.spec("PM-2")
@@ -273,14 +273,14 @@ async def test_deny_comes_before_ask_and_ask_before_allow(desk):
     agent = await desk.spawn()
     held = await asked(desk, agent)
     source = desk.repo.path / ".claude" / "settings.json"
-    asking = f"the rule Bash(echo 2) in {source} asks"
+    asking = f"the rule Bash(echo 2) in {source}:1 asks"
     assert (held.params["title"], held.params["reason"]) == ("Bash echo 2", asking)
     held.reply({"optionId": "allowOnce"})
     await desk.ended(agent)
     assert desk.results(1) == [
         (False, "1\n"),
         (False, "2\n"),
-        (True, f"Not permitted: denied by the rule Bash(echo 3) in {source}. {GO_ON}"),
+        (True, f"Not permitted: denied by the rule Bash(echo 3) in {source}:1. {GO_ON}"),
     ]
 
 
@@ -346,7 +346,7 @@ async def test_b10_a_changed_command_is_held_against_the_deny_rules(desk):
     held.reply({"optionId": "allowOnce", "updatedInput": {"command": "touch forbidden"}})
     await desk.ended(agent)
     source = desk.repo.path / ".claude" / "settings.json"
-    rule = f"denied by the rule Bash(touch forbidden) in {source}"
+    rule = f"denied by the rule Bash(touch forbidden) in {source}:1"
     assert desk.told(1) == f"The user changed the input, but {rule}. {GO_ON}"
     assert not (desk.repo.path / "forbidden").exists()
 
@@ -382,7 +382,7 @@ async def test_dismissed_is_no_decision_and_any_view_may_still_answer(desk):
         assert await answer(desk, request, optionId="allowOnce", updatedInput=input) == refused
     assert (await desk.client.request("agent/permissions", {}))["requests"] == [held.params]
     assert await answer(desk, request, cancelled=True) == {"accepted": False, "reason": nothing}
-    assert (await answer(desk, request, optionId="allowAlways", destination="userSettings"))["accepted"] is False
+    assert (await answer(desk, request, optionId="allowOnce", destination="userSettings"))["accepted"] is False
     assert await answer(desk, request, optionId="allowOnce") == {"accepted": True}
     info = await desk.ended(agent)
     closed = "this request is not open any more: it was answered, or its agent has ended"

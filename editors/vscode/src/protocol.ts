@@ -288,6 +288,7 @@ export interface PermissionParams {
   options: PermissionOption[];
   createdAt: string;
   detail?: PermissionDetail;
+  destinations?: ("session" | "localSettings" | "projectSettings" | "userSettings")[];
 }
 
 export interface PermissionResult {

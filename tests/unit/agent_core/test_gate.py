@@ -169,6 +169,7 @@ async def test_the_request_says_who_asks_for_what_and_what_would_happen(shop: Sh
         facts=PermissionFacts(writes=(path,), diff=diff, edit=(path, "one\n", "two\n")),
         options=request.options,
         created_at=request.created_at,
+        destinations=("session", "userSettings"),
     )
     rule = f"Edit(/{path})"
     assert [(option.kind.value, option.rules) for option in request.options] == [

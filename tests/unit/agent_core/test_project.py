@@ -41,7 +41,9 @@ async def test_places(project: ProjectState, tmp_path: Path) -> None:
     files = project.files_of(AgentId("a1"))
     assert files.transcript == sessions / project.conversation / "subagents" / "agent-a1.jsonl"
     assert files.output == sessions / project.conversation / "subagents" / "agent-a1.md"
-    assert project.local_settings == tmp_path / "repo" / ".claude" / "settings.local.json"
+    assert project.settings_file("localSettings") == tmp_path / "repo" / ".claude" / "settings.local.json"
+    assert project.settings_file("userSettings") == tmp_path / "home" / ".claude" / "settings.json"
+    assert project.settings_file("session") is None
     assert not (tmp_path / "state").exists()
 
 

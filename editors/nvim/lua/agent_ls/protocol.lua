@@ -235,6 +235,7 @@ M.notifications = {
 ---@field options agent_ls.PermissionOption[]
 ---@field createdAt string
 ---@field detail? agent_ls.PermissionDetail
+---@field destinations? ("session"|"localSettings"|"projectSettings"|"userSettings")[]
 
 ---@class agent_ls.PermissionResult
 ---@field optionId? string

@@ -81,8 +81,6 @@ def test_what_the_person_decided_before_counts_when_the_client_says_nothing(tmp_
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{\n"a": 1,\n}', "not valid JSON, so the file is skipped"),
-        ("[]", "must hold a JSON object; the file is skipped"),
         ({"maxConcurrentAgents": 0}, "the setting maxConcurrentAgents must be a whole number of at least 1, not 0"),
         ({"model": 5}, "the setting model must be a text, not 5"),
         ({"permissions": {"allow": ["Bash("]}}, "permissions.allow holds 'Bash(', which is no rule"),

@@ -6,7 +6,6 @@ import json
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -91,7 +90,7 @@ def test_b2_nobody_reads_while_another_has_read_and_not_yet_written(
 ) -> None:
     read, both, met = grants._read, threading.Barrier(2), []
 
-    def slow(path: Path) -> dict[str, Any]:
+    def slow(path: Path) -> str | None:
         values = read(path)
         with suppress(threading.BrokenBarrierError):
             met.append(both.wait(0.3))

@@ -1,0 +1,139 @@
+"""Path patterns of rules, in gitignore syntax with four anchors. Pure, apart from resolving symlinks.
+
+//p    the root of the file system            ~/p   the home folder
+/p     the folder of the settings' source     p     the working folder, at any depth where gitignore says so
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from attrs import define, field, frozen
+
+from agent_core.permissions.gitignore import regex_of
+from agent_core.permissions.types import Behavior, PermissionRule
+
+Start = Literal["root", "home", "anchor", "base"]
+
+
+@frozen
+class MatchContext:
+    """`bases` are the folders that relative patterns are tried in, the agent's working directory first. `ignore_case`
+    is for disks where `A` is `a`: there restrictions hold in any spelling."""
+
+    bases: tuple[Path, ...]
+    home: Path
+    ignore_case: bool = False
+
+
+@frozen
+class Pattern:
+    start: Start
+    regex: re.Pattern[str]
+
+
+@define(eq=False)
+class Places:
+    """The paths of one call, each as (its spelling, its target), and where they lie below a folder: worked out once."""
+
+    paths: tuple[Path, ...]
+    _pairs: tuple[tuple[str, str], ...] | None = None
+    _below: dict[Path, tuple[tuple[str | None, str | None], ...]] = field(factory=dict)
+
+    def below(self, base: Path) -> tuple[tuple[str | None, str | None], ...]:
+        """None for what is elsewhere."""
+        if (found := self._below.get(base)) is None:
+            if self._pairs is None:
+                self._pairs = tuple((os.path.normpath(path), os.path.realpath(path)) for path in self.paths)
+            roots = tuple(dict.fromkeys((os.path.normpath(base), os.path.realpath(base))))
+            found = tuple((_relative(one, roots), _relative(two, roots)) for one, two in self._pairs)
+            self._below[base] = found
+        return found
+
+
+def understood(specifier: str, behavior: Behavior) -> bool:
+    """Comments, negations and broken patterns are valid gitignore lines that match nothing, or the opposite."""
+    return compiled(specifier, behavior, False) is not None
+
+
+def matches(rule: PermissionRule, places: Places, ctx: MatchContext) -> bool | None:
+    """An allow needs all paths, by link and by target; a deny or an ask hits on any of them. None: not understood."""
+    pattern = compiled(rule.specifier or "", rule.behavior, ctx.ignore_case and rule.behavior != "allow")
+    if pattern is None:
+        return None
+    hit = pattern.regex.match
+    bases = tuple(_bases(pattern.start, rule, ctx))
+    if rule.behavior != "allow":
+        return any(rel is not None and hit(rel) for base in bases for pair in places.below(base) for rel in pair)
+    found = [places.below(base) for base in bases]
+    return all(_hit_in_any(hit, [each[index] for each in found]) for index in range(len(places.paths)))
+
+
+def _hit_in_any(hit: object, pairs: list[tuple[str | None, str | None]]) -> bool:
+    assert callable(hit)
+    return all(any(pair[way] is not None and hit(pair[way]) for pair in pairs) for way in (0, 1))
+
+
+def _bases(start: Start, rule: PermissionRule, ctx: MatchContext) -> Iterator[Path]:
+    """Restrictions of the main checkout hold in every folder that the agent works in; what is allowed does not."""
+    if start == "root":
+        yield Path("/")
+    elif start == "home":
+        yield ctx.home
+    elif rule.behavior != "allow":
+        anchor = (rule.anchor,) if start == "anchor" and rule.anchor else ()
+        yield from dict.fromkeys((*anchor, *ctx.bases))
+    else:
+        yield (rule.anchor if start == "anchor" else None) or ctx.bases[0]
+
+
+@lru_cache(maxsize=256)
+def ignores_case(folder: Path) -> bool:
+    """Whether the disk of `folder` takes its name in other letters for the same."""
+    other = folder.with_name(folder.name.swapcase()) if folder.name else folder
+    if other == folder:
+        return ignores_case(folder.parent) if folder.parent != folder else False
+    try:
+        return other.samefile(folder)
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=16_384)
+def compiled(specifier: str, behavior: Behavior, ignore_case: bool) -> Pattern | None:
+    """Once for each text, so that a decision among hundreds of rules compiles nothing."""
+    start, line = _line(specifier, behavior)
+    try:
+        text = regex_of(line, folders_too=behavior != "allow")
+        return Pattern(start, re.compile(text, re.DOTALL | (re.IGNORECASE if ignore_case else 0))) if text else None
+    except re.error:
+        return None
+
+
+def _line(specifier: str, behavior: Behavior) -> tuple[Start, str]:
+    """`dir/**` allows in the working folder alone and restricts at any depth."""
+    if specifier.startswith("//"):
+        return "root", specifier[1:]
+    if specifier.startswith("~/"):
+        return "home", specifier[1:]
+    if specifier.startswith("/"):
+        return "anchor", specifier
+    relative = specifier.removeprefix("./")
+    folder = re.fullmatch(r"[^/]+/\*\*", relative) is not None
+    if behavior == "allow":
+        return "base", f"/{relative}" if folder or relative != specifier else relative
+    return "base", f"**/{relative}" if folder else relative
+
+
+def _relative(path: str, roots: tuple[str, ...]) -> str | None:
+    for root in roots:
+        if path == root:
+            return ""
+        if path.startswith(root if root.endswith("/") else f"{root}/"):
+            return path[len(root) :].lstrip("/")
+    return None

@@ -1,22 +1,28 @@
-"""Why a call would be allowed, denied or asked for, rule by rule. Pure apart from resolving symlinks.
-
-Bash commands are taken apart elsewhere: whoever can passes `take_apart`.
-"""
+"""Why a call would be allowed, denied or asked for, rule by rule, and part by part where it is a shell command. Pure
+apart from resolving symlinks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from attrs import frozen
 
-from agent_core.permissions.policy import Call, PolicyContext, decide, hits_of, why_not
-from agent_core.permissions.rules import EDITS, READS, Match, speaks_of
-from agent_core.permissions.types import Allow, Deny, PermissionDecision, PermissionFacts, PermissionRule, ToolKind
+from agent_core.permissions.decision import decide
+from agent_core.permissions.policy import Call, PolicyContext, hits_of, why_not
+from agent_core.permissions.rules import EDITS, READS, speaks_of
+from agent_core.permissions.shell.deciding import explain_command
+from agent_core.permissions.types import (
+    Allow,
+    Deny,
+    Match,
+    PermissionDecision,
+    PermissionFacts,
+    PermissionRule,
+    ToolKind,
+)
 
 Parts = tuple[tuple[str, PermissionDecision], ...]
-TakeApart = Callable[[Call, PolicyContext], Parts]
 
 
 @frozen
@@ -45,13 +51,14 @@ class Explanation:
 _SAYS = {Match.YES: "matches", Match.UNCLEAR: "may match, so that it only restricts", Match.NO: "does not match"}
 
 
-def explain(call: Call, ctx: PolicyContext, take_apart: TakeApart = lambda call, ctx: ()) -> Explanation:
+def explain(call: Call, ctx: PolicyContext) -> Explanation:
     findings = tuple(
         Finding(rule, _SAYS[found], why_not(rule, call) if found is Match.NO else "")
         for rule, found in hits_of(call, ctx)
         if speaks_of(rule, call.tool)
     )
-    return Explanation(call, decide(call, ctx), findings, take_apart(call, ctx))
+    parts = explain_command(call, ctx) if call.facts.command is not None else ()
+    return Explanation(call, decide(call, ctx), findings, tuple((part.text, part.decision) for part in parts))
 
 
 def call_of(text: str, cwd: Path, home: Path) -> Call | None:

@@ -15,11 +15,12 @@ from agent_core.errors import ToolError
 from agent_core.events import Outcome, PermissionAsked, PermissionSettled
 from agent_core.ids import new_request_id
 from agent_core.permissions.broker import NOBODY, Settled, is_stop
+from agent_core.permissions.decision import decide
 from agent_core.permissions.grants import store_rules
 from agent_core.permissions.modes import under_policy
 from agent_core.permissions.options import options_for
 from agent_core.permissions.path_rules import ignores_case
-from agent_core.permissions.policy import Call, PolicyContext, decide
+from agent_core.permissions.policy import Call, PolicyContext
 from agent_core.permissions.rules import Match, MatchContext, Subject, judge
 from agent_core.permissions.types import (
     Allow,
@@ -210,7 +211,9 @@ def _request(
         input=input,
         reason=reason,
         facts=facts,
-        options=_in_force(options_for(tool.name, facts, persistent), agent.project.configuration.settings),
+        options=_in_force(
+            options_for(_call(tool, facts), policy_context(agent), persistent), agent.project.configuration.settings
+        ),
         created_at=engine.clock.now(),
         destinations=places,
     )

@@ -1,6 +1,7 @@
 """Which answers an ask offers, and what each would store. Pure.
 
-A rule is offered only when its text can be shown in full and matches exactly what was approved, never more (PM-5).
+Rules are offered only when their text can be shown in full, when they match exactly what was approved, never more, and
+when with them nobody would be asked again (PM-5).
 """
 
 from __future__ import annotations
@@ -8,34 +9,61 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from agent_core.permissions.types import Destination, OptionKind, PermissionFacts, PermissionOption
+from attrs import evolve
 
-_MAX_RULE = 200
-"""Characters of a rule that a person can still take in."""
+from agent_core.permissions.decision import decide
+from agent_core.permissions.policy import Call, PolicyContext
+from agent_core.permissions.rules import parse_rule
+from agent_core.permissions.shell.deciding import explain_command
+from agent_core.permissions.types import (
+    Allow,
+    Ask,
+    Behavior,
+    Deny,
+    Destination,
+    OptionKind,
+    PermissionFacts,
+    PermissionOption,
+)
+
+_MAX_RULE, _MAX_RULES = 200, 5
+"""Characters of a rule, and rules of one answer, that a person can still take in."""
 
 _PATTERN_CHARACTERS = re.compile(r"([\\*?\[\]!#])")
 
 
-def options_for(tool: str, facts: PermissionFacts, persistent: Destination | None) -> tuple[PermissionOption, ...]:
+def options_for(call: Call, ctx: PolicyContext, persistent: Destination | None) -> tuple[PermissionOption, ...]:
     """`persistent` is where "always" would be written; None when no such place is read back (B4)."""
-    rule = _exact_rule(tool, facts)
-    once, reject = _plain(OptionKind.ALLOW_ONCE, "Allow once"), _plain(OptionKind.REJECT_ONCE, "Reject")
-    stop = _plain(OptionKind.REJECT_AND_STOP, "Reject and stop the agent")
-    if rule is None:
-        return (once, reject, stop)
-    lasting = [
-        _storing(OptionKind.ALLOW_SESSION, f"Allow for this session: {rule}", rule, "session"),
-        _storing(OptionKind.REJECT_SESSION, f"Reject for this session: {rule}", rule, "session"),
-    ]
+    rules = _rules(call, ctx)
+    lasting = _storing("allow", _working(rules, "allow", call, ctx), persistent)
+    refusing = _storing("deny", _working(rules, "deny", call, ctx) if len(rules) == 1 else (), persistent)
+    return (
+        _plain(OptionKind.ALLOW_ONCE, "Allow once"),
+        *lasting,
+        _plain(OptionKind.REJECT_ONCE, "Reject"),
+        *refusing,
+        _plain(OptionKind.REJECT_AND_STOP, "Reject and stop the agent"),
+    )
+
+
+def _storing(behavior: Behavior, rules: tuple[str, ...], persistent: Destination | None) -> list[PermissionOption]:
+    if not rules:
+        return []
+    shown = ", ".join(rules)
+    session, always = _KINDS[behavior]
+    word = "Allow" if behavior == "allow" else "Reject"
+    options = [PermissionOption(session.value, session, f"{word} for this session: {shown}", rules, "session")]
     if persistent:
-        where = f"{rule} ({_PLACES[persistent]})"
-        lasting.insert(1, _storing(OptionKind.ALLOW_ALWAYS, f"Always allow {where}", rule, persistent))
-        lasting.append(_storing(OptionKind.REJECT_ALWAYS, f"Always reject {where}", rule, persistent))
-    allows = [option for option in lasting if option.kind.allows]
-    rejects = [option for option in lasting if not option.kind.allows]
-    return (once, *allows, reject, *rejects, stop)
+        label = f"Always {word.lower()} {shown} ({_PLACES[persistent]})"
+        options.append(PermissionOption(always.value, always, label, rules, persistent))
+    return options
 
 
+_KINDS = {
+    "allow": (OptionKind.ALLOW_SESSION, OptionKind.ALLOW_ALWAYS),
+    "deny": (OptionKind.REJECT_SESSION, OptionKind.REJECT_ALWAYS),
+    "ask": (OptionKind.ALLOW_SESSION, OptionKind.ALLOW_ALWAYS),
+}
 _PLACES = {
     "session": "this session",
     "localSettings": ".claude/settings.local.json",
@@ -44,11 +72,25 @@ _PLACES = {
 }
 
 
+def _rules(call: Call, ctx: PolicyContext) -> tuple[str, ...]:
+    """One for each part of a command that is asked for, one for any other call; empty when one has none."""
+    if call.facts.command is None:
+        found: list[str | None] = [_exact_rule(call.tool, call.facts)]
+    else:
+        found = [part.rule for part in explain_command(call, ctx) if isinstance(part.decision, Ask)]
+    rules = tuple(dict.fromkeys(rule for rule in found if rule and rule.isprintable() and len(rule) <= _MAX_RULE))
+    return rules if len(rules) <= _MAX_RULES and len(rules) == len(dict.fromkeys(found)) else ()
+
+
+def _working(rules: tuple[str, ...], behavior: Behavior, call: Call, ctx: PolicyContext) -> tuple[str, ...]:
+    """The same rules when the call would be decided by them without an ask, else none (B1)."""
+    parsed = [parse_rule(rule, behavior, "the answer") for rule in rules]
+    added = tuple(rule for rule in parsed if rule is not None)
+    decided = decide(call, evolve(ctx, rules=(*added, *ctx.rules)))
+    return rules if isinstance(decided, Allow if behavior == "allow" else Deny) else ()
+
+
 def _exact_rule(tool: str, facts: PermissionFacts) -> str | None:
-    if facts.command is not None:
-        command = facts.command.strip()
-        plain = command.isprintable() and "*" not in command and not command.endswith(":*")
-        return f"Bash({command})" if plain and command and len(command) <= _MAX_RULE else None
     if facts.writes:
         return _path_rule("Edit", facts.writes)
     return _path_rule("Read", facts.reads) if facts.reads else tool
@@ -66,7 +108,3 @@ def _path_rule(tool: str, paths: tuple[Path, ...]) -> str | None:
 
 def _plain(kind: OptionKind, label: str) -> PermissionOption:
     return PermissionOption(kind.value, kind, label)
-
-
-def _storing(kind: OptionKind, label: str, rule: str, destination: Destination) -> PermissionOption:
-    return PermissionOption(kind.value, kind, label, (rule,), destination)

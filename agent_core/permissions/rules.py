@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,9 @@ from urllib.parse import urlsplit
 from attrs import define, field
 
 from agent_core.permissions.path_rules import MatchContext, Places, matches
-from agent_core.permissions.types import Behavior, PermissionFacts, PermissionRule
+from agent_core.permissions.shell.matching import allows, restricts
+from agent_core.permissions.shell.parse import parse
+from agent_core.permissions.types import Behavior, Match, PermissionFacts, PermissionRule
 
 __all__ = ["Match", "MatchContext", "Subject", "judge", "match", "names_tool", "parse_rule", "speaks_of"]
 
@@ -44,12 +45,6 @@ _OWN_SYNTAX: Mapping[str, frozenset[str]] = {
     "Skill": frozenset({"args"}),
 }
 """Where text with a colon may be something else, the parameters that a rule can name."""
-
-
-class Match(Enum):
-    NO = "no"
-    YES = "yes"
-    UNCLEAR = "unclear"
 
 
 @define(eq=False)
@@ -175,16 +170,15 @@ def _scalar(value: Any) -> str | None:
 
 
 def _match_command(rule: PermissionRule, specifier: str, command: str) -> Match:
-    """An allow names the command exactly. A deny or an ask also when only the spaces differ, and asks when the command
-    that it names is a part of a longer one."""
-    if "*" in specifier:
-        return Match.UNCLEAR
+    """Of a command with several parts: an allow must name all of them, a restriction one."""
+    script = parse(command)
     if rule.behavior == "allow":
-        return _when(specifier.strip() == command.strip())
-    named, called = " ".join(specifier.split()), " ".join(command.split())
-    if named == called:
-        return Match.YES
-    return Match.UNCLEAR if named in called else Match.NO
+        named = script.commands and script.problem is None and all(allows(specifier, each) for each in script.commands)
+        return _when(bool(named) or specifier.strip() == command.strip())
+    if script.problem is not None:
+        return Match.UNCLEAR
+    found = {restricts(specifier, each) for each in script.commands}
+    return next((each for each in (Match.YES, Match.UNCLEAR) if each in found), Match.NO)
 
 
 def _match_skill(rule: PermissionRule, specifier: str, skill: str | None) -> Match:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +37,14 @@ class ToolKind(StrEnum):
     THINK = "think"
     FETCH = "fetch"
     OTHER = "other"
+
+
+class Match(Enum):
+    """Does a rule speak of a call?"""
+
+    NO = "no"
+    YES = "yes"
+    UNCLEAR = "unclear"
 
 
 Behavior = Literal["deny", "ask", "allow"]

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from agent_core.permissions.decision import decide
 from agent_core.permissions.path_rules import MatchContext, compiled
-from agent_core.permissions.policy import Call, PolicyContext, decide
+from agent_core.permissions.policy import Call, PolicyContext
 from agent_core.permissions.rules import Match, match, parse_rule
 from agent_core.permissions.types import (
     Allow,

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from agent_core.permissions.decision import decide
 from agent_core.permissions.options import options_for
-from agent_core.permissions.policy import Call, PolicyContext, decide
+from agent_core.permissions.policy import Call, PolicyContext
 from agent_core.permissions.rules import Match, MatchContext, match, parse_rule
 from agent_core.permissions.types import (
     Allow,
@@ -37,7 +38,9 @@ CHAINS = st.sampled_from([" ; ", " && ", " || ", " | ", "\n", " & ", " $(", "`",
 
 def offered(tool: str, facts: PermissionFacts, kind: OptionKind = OptionKind.ALLOW_SESSION) -> PermissionRule | None:
     """The rule that this answer would store, as it is read back."""
-    option = next((each for each in options_for(tool, facts, None) if each.kind is kind), None)
+    call = Call(tool, ToolKind.EXECUTE if tool == "Bash" else ToolKind.EDIT, False, facts)
+    ctx = PolicyContext(PermissionMode.DEFAULT, (), (WORK,), None, CONTEXT)
+    option = next((each for each in options_for(call, ctx, None) if each.kind is kind), None)
     behavior: Behavior = "allow" if kind.allows else "deny"
     return parse_rule(option.rules[0], behavior, "test", WORK) if option else None
 

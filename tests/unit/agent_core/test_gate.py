@@ -38,6 +38,8 @@ __all__ = ["clean_git", "repo"]  # fixtures
 pytestmark = pytest.mark.anyio
 
 TOUCH = use("Bash", command="touch made")
+MAKE = use("Bash", command="sh -c 'touch made'")
+"""No mode knows what a shell does."""
 REFUSED = f"The user refused this call. {HOW_TO_GO_ON}"
 
 
@@ -199,7 +201,7 @@ async def test_what_a_person_changed_is_what_runs_and_the_model_is_told(shop: Sh
 
 async def test_comments_come_after_all_results(shop: Shop) -> None:
     await answered(shop, PermissionAnswer("allowOnce", comment="mind the gap"), PermissionAnswer("allowOnce"))
-    shop.says(say(use("Bash", command="echo one"), use("Bash", command="echo two")), say("done"))
+    shop.says(say(use("Bash", command="sh -c 'echo one'"), use("Bash", command="sh -c 'echo two'")), say("done"))
     await shop.run()
     assert shop.told(1) == ["one\n", "two\n", "The user allowed the call and says: mind the gap"]
 
@@ -296,7 +298,7 @@ async def test_an_ask_is_in_the_transcript_before_anybody_sees_it(shop: Shop) ->
 async def test_bubble_asks_for_commands_also_in_a_worktree_but_edits_it_freely(tmp_path: Path, repo: Repo) -> None:
     async with open_shop(tmp_path, folder=repo.path) as shop:
         person = await answered(shop, PermissionAnswer("allowOnce"))
-        shop.says(say(use("Write", file_path="new.txt", content="x"), TOUCH), say("done"))
+        shop.says(say(use("Write", file_path="new.txt", content="x"), MAKE), say("done"))
         info = await shop.run(isolation="worktree", permission_mode=PermissionMode.BUBBLE)
         assert info.worktree is not None
         [request] = person.requests
@@ -321,7 +323,7 @@ async def test_bubble_asks_for_commands_also_in_a_worktree_but_edits_it_freely(t
 )
 async def test_what_each_mode_does(shop: Shop, mode: PermissionMode, edit: str, command: str) -> None:
     person = await answered(shop, PermissionAnswer("rejectOnce"), PermissionAnswer("rejectOnce"))
-    shop.says(say(use("Write", file_path="new.txt", content="x"), TOUCH), say("done"))
+    shop.says(say(use("Write", file_path="new.txt", content="x"), MAKE), say("done"))
     info = await shop.run(permission_mode=mode)
     asked = {request.tool_name for request in person.requests}
     ends = [body.status for body in shop.of(info, ToolEnded)]

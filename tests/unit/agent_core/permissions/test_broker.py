@@ -12,16 +12,27 @@ from attrs import define, field
 from agent_core.ids import AgentId, RequestId
 from agent_core.permissions.broker import NOBODY, PermissionBroker, Settled
 from agent_core.permissions.options import options_for
-from agent_core.permissions.types import OptionKind, PermissionAnswer, PermissionFacts, PermissionRequest, ToolKind
+from agent_core.permissions.policy import Call, PolicyContext
+from agent_core.permissions.rules import MatchContext
+from agent_core.permissions.types import (
+    OptionKind,
+    PermissionAnswer,
+    PermissionFacts,
+    PermissionMode,
+    PermissionRequest,
+    ToolKind,
+)
 from tests.unit.agent_core.builders import NOW
 
 pytestmark = pytest.mark.anyio
 
 
 def request(name: str = "r1") -> PermissionRequest:
-    facts = PermissionFacts(command="ls", cwd=Path("/w"))
+    facts = PermissionFacts(command="make", cwd=Path("/w"))
     agent = AgentId("a1")
-    offered = options_for("Bash", facts, None)
+    where = MatchContext((Path("/w"),), Path("/home/me"))
+    ctx = PolicyContext(PermissionMode.DEFAULT, (), (Path("/w"),), None, where)
+    offered = options_for(Call("Bash", ToolKind.EXECUTE, False, facts), ctx, None)
     return PermissionRequest(
         RequestId(name), agent, agent, "x", "d", (), "Bash", ToolKind.EXECUTE, "t", "t", {}, "why", facts, offered, NOW
     )

@@ -7,16 +7,35 @@ from pathlib import Path
 import pytest
 
 from agent_core.permissions.options import options_for
-from agent_core.permissions.rules import Match, MatchContext, match, parse_rule
-from agent_core.permissions.types import OptionKind, PermissionFacts, PermissionOption
+from agent_core.permissions.policy import Call, PolicyContext
+from agent_core.permissions.rules import MatchContext, match, parse_rule
+from agent_core.permissions.types import (
+    Match,
+    OptionKind,
+    PermissionFacts,
+    PermissionMode,
+    PermissionOption,
+    PermissionRule,
+    ToolKind,
+)
 
 ALL = list(OptionKind)
 ONCE = [OptionKind.ALLOW_ONCE, OptionKind.REJECT_ONCE, OptionKind.REJECT_AND_STOP]
 SESSION = [kind for kind in ALL if kind not in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS)]
 
 
+WORK = Path("/nonexistent/work")
+
+
+def offered(facts: PermissionFacts, persistent: bool = False, *rules: PermissionRule | None) -> list[PermissionOption]:
+    tool, kind = ("Edit", ToolKind.EDIT) if facts.writes else ("Bash", ToolKind.EXECUTE)
+    given = tuple(rule for rule in rules if rule)
+    ctx = PolicyContext(PermissionMode.DEFAULT, given, (WORK,), None, MatchContext((WORK,), Path("/nonexistent/home")))
+    return list(options_for(Call(tool, kind, False, facts), ctx, "localSettings" if persistent else None))
+
+
 def command(text: str) -> PermissionFacts:
-    return PermissionFacts(command=text)
+    return PermissionFacts(command=text, cwd=WORK)
 
 
 @pytest.mark.spec("PM-5")
@@ -25,8 +44,15 @@ def command(text: str) -> PermissionFacts:
     [
         (command("make test"), True, ALL),
         (command("make test"), False, SESSION),
-        (command("ls *.py"), True, ONCE),
-        (command("a\nb"), True, ONCE),
+        (command("make *.py"), True, ALL),
+        (
+            command("a\nb"),
+            True,
+            [kind for kind in ALL if kind not in (OptionKind.REJECT_SESSION, OptionKind.REJECT_ALWAYS)],
+        ),
+        (command("a; b; c; d; e; f"), True, ONCE),
+        (command("make $x"), True, ALL),
+        (command("$x y"), True, ONCE),
         (command("echo \u202e x"), True, ONCE),
         (command("x" * 300), True, ONCE),
         (command("  "), True, ONCE),
@@ -39,6 +65,9 @@ def command(text: str) -> PermissionFacts:
         "no place",
         "wildcard",
         "lines",
+        "six commands",
+        "expansion",
+        "unknown program",
         "hidden",
         "long",
         "empty",
@@ -48,14 +77,13 @@ def command(text: str) -> PermissionFacts:
     ],
 )
 def test_what_is_offered(facts: PermissionFacts, persistent: bool, kinds: list[OptionKind]) -> None:
-    offered = options_for("Bash", facts, "localSettings" if persistent else None)
-    assert [option.kind for option in offered] == kinds
-    assert [option.id for option in offered] == [kind.value for kind in kinds]
+    options = offered(facts, persistent)
+    assert [option.kind for option in options] == kinds
+    assert [option.id for option in options] == [kind.value for kind in kinds]
 
 
 def test_labels_say_the_rule_and_the_place() -> None:
-    offered = options_for("Bash", command("make test"), "localSettings")
-    assert offered == (
+    assert offered(command("make test"), True) == [
         PermissionOption("allowOnce", OptionKind.ALLOW_ONCE, "Allow once"),
         PermissionOption(
             "allowSession",
@@ -87,12 +115,12 @@ def test_labels_say_the_rule_and_the_place() -> None:
             "localSettings",
         ),
         PermissionOption("rejectAndStop", OptionKind.REJECT_AND_STOP, "Reject and stop the agent"),
-    )
+    ]
 
 
 @pytest.mark.parametrize("path", ["/w/a.py", "/w/[x]/*.py", "/w/a?b", "/w/!a", "/w/a#b", "/w/with space/ü.py"])
 def test_a_path_rule_matches_the_path_and_no_other(path: str) -> None:
-    option = options_for("Edit", PermissionFacts(writes=(Path(path),)), None)[1]
+    option = offered(PermissionFacts(writes=(Path(path),)))[1]
     rule = parse_rule(option.rules[0], "allow", "s")
     assert rule is not None
     ctx = MatchContext((Path("/w"),), Path("/home/me"))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.permissions.policy import Call, PolicyContext, decide
+from agent_core.permissions.decision import decide
+from agent_core.permissions.policy import Call, PolicyContext
 from agent_core.permissions.rules import MatchContext, parse_rule
 from agent_core.permissions.types import Allow, Ask, Behavior, Deny, PermissionFacts, PermissionMode, ToolKind
 
@@ -45,7 +46,7 @@ def kinds(called: Call, worktree: Path | None = None) -> list[type]:
         (call("Edit", Path("/etc/hosts")), [Ask, Ask, Deny, Deny, Allow, Ask]),
         (call("Edit", PROJECT / ".git" / "config"), [Ask, Ask, Deny, Deny, Allow, Ask]),
         (call("Edit", PROJECT / ".envrc"), [Ask, Ask, Deny, Deny, Allow, Ask]),
-        (call("Bash", command="ls"), [Ask, Ask, Ask, Deny, Allow, Ask]),
+        (call("Bash", command="make"), [Ask, Ask, Ask, Deny, Allow, Ask]),
     ],
     ids=["read", "read outside", "edit", "edit outside", "edit .git", "edit .envrc", "command"],
 )
@@ -64,22 +65,26 @@ def test_an_isolated_agent_edits_its_own_worktree_freely_and_nothing_else() -> N
 @pytest.mark.parametrize(
     ("rules", "mode", "expected"),
     [
-        ([("allow", "Bash(ls)")], DEFAULT, Allow("rule", "allowed by the rule Bash(ls) in settings.json")),
-        ([("allow", "Bash(ls)")], DONT, Allow("rule", "allowed by the rule Bash(ls) in settings.json")),
+        ([("allow", "Bash(make)")], DEFAULT, Allow("rule", "allowed by the rule Bash(make) in settings.json")),
+        ([("allow", "Bash(make)")], DONT, Allow("rule", "allowed by the rule Bash(make) in settings.json")),
         ([("allow", "Bash(ls *)")], DEFAULT, Ask("no rule allows this command")),
-        ([("allow", "Bash(ls)"), ("ask", "Bash")], DEFAULT, Ask("the rule Bash in settings.json asks")),
+        ([("allow", "Bash(make)"), ("ask", "Bash")], DEFAULT, Ask("the rule Bash in settings.json asks")),
         (
-            [("allow", "Bash(ls)"), ("deny", "Bash(ls)")],
+            [("allow", "Bash(make)"), ("deny", "Bash(make)")],
             DEFAULT,
-            Deny("rule", "denied by the rule Bash(ls) in settings.json"),
+            Deny("rule", "denied by the rule Bash(make) in settings.json"),
         ),
         ([("deny", "Bash")], BYPASS, Deny("rule", "denied by the rule Bash in settings.json")),
         ([("ask", "Bash")], BYPASS, Ask("the rule Bash in settings.json asks")),
-        ([("deny", "Bash(rm *)")], BYPASS, Ask("the deny rule Bash(rm *) in settings.json may speak of this")),
         (
-            [("deny", "Bash(rm *)"), ("allow", "Bash(ls)")],
+            [("deny", "Bash(rm *)")],
+            BYPASS,
+            Allow("mode", "the mode bypassPermissions allows everything that no rule denies"),
+        ),
+        (
+            [("deny", "Bash(rm *)"), ("allow", "Bash(make)")],
             DEFAULT,
-            Ask("the deny rule Bash(rm *) in settings.json may speak of this"),
+            Allow("rule", "allowed by the rule Bash(make) in settings.json"),
         ),
         (
             [("ask", "Bash")],
@@ -91,7 +96,7 @@ def test_an_isolated_agent_edits_its_own_worktree_freely_and_nothing_else() -> N
 def test_deny_beats_ask_beats_mode_beats_allow(
     rules: list[tuple[Behavior, str]], mode: PermissionMode, expected: Allow | Deny | Ask
 ) -> None:
-    assert decide(call("Bash", command="ls"), context(mode, *rules)) == expected
+    assert decide(call("Bash", command="make"), context(mode, *rules)) == expected
 
 
 def test_an_allow_rule_does_not_free_a_guarded_path() -> None:

@@ -1,0 +1,69 @@
+"""Which files the words of a command name. Looks at the disk only to see what a pattern stands for."""
+
+from __future__ import annotations
+
+import glob
+import re
+from itertools import islice
+from pathlib import Path
+
+from attrs import frozen
+
+from agent_core.permissions.shell.words import Word
+
+FREE = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"})
+_MOST = 200
+"""Names that a pattern may stand for; of more nobody says what they are."""
+
+
+@frozen
+class Where:
+    """`cwd` None: a `cd` that nobody can follow comes before."""
+
+    cwd: Path | None
+    home: Path
+
+
+def paths_of(word: Word, where: Where) -> tuple[Path, ...] | None:
+    """None when it cannot be known."""
+    if word.text is None:
+        return None
+    text = word.text
+    if word.home:
+        if text != "~" and not text.startswith("~/"):
+            return None
+        text = f"{where.home}{text[1:]}"
+    if text in FREE and not word.pattern:
+        return ()
+    if text.startswith(("//", "/dev/tcp", "/dev/udp", "/proc/")) or (not text.startswith("/") and where.cwd is None):
+        return None
+    path = (where.cwd or Path("/")) / text
+    return _standing_for(path) if word.pattern else (path,)
+
+
+def _standing_for(path: Path) -> tuple[Path, ...] | None:
+    """Of a pattern the files that there are, and the folder that they are in."""
+    text = str(path)
+    first = re.search(r"[*?\[{]", text)
+    if first is None or "{" in text or ".." in text[first.start() :]:
+        return None
+    base = Path(text[: first.start()].rpartition("/")[0] or "/")
+    try:
+        found = list(islice(glob.iglob(text), _MOST + 1))  # noqa: PTH207 - as bash: a pattern with any beginning
+    except (OSError, re.error, ValueError):
+        return None
+    return (base, *map(Path, found)) if len(found) <= _MOST else None
+
+
+def hidden_in_option(word: Word) -> Word | None:
+    """The path that an option such as `--file=/etc/x`, `-f/etc/x` or `-I../x` may hold."""
+    text = word.text or ""
+    found = re.search(r"=|(?<=^-[A-Za-z])(?=[./~])", text)
+    start = found.end() if found else None
+    if start is None:
+        slash = re.search(r"[/~]|\.\.", text)
+        start = slash.start() if slash else None
+    if start is None:
+        return None
+    rest = text[start:]
+    return Word(rest, rest, word.pattern, rest.startswith("~")) if "/" in rest or rest.startswith(("~", "..")) else None

@@ -1,0 +1,173 @@
+"""Commands that run what they are given: no rule with a wildcard frees them, restrictions look into them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from agent_core.permissions.shell.parse import SimpleCommand, parse
+from agent_core.permissions.shell.words import Word
+
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "pwsh", "rbash"})
+_ALWAYS = (
+    frozenset({"eval", "source", ".", "exec", "env", "sudo", "doas", "su", "runuser", "pkexec", "xargs", "watch"})
+    | frozenset({"setsid", "ionice", "flock", "script", "parallel", "ssh", "nsenter", "unshare", "chroot", "strace"})
+    | frozenset({"ltrace", "taskset", "chrt", "chronic", "entr", "busybox", "toybox", "systemd-run", "at", "batch"})
+    | frozenset({"crontab", "trap", "alias", "coproc", "enable", "complete", "bind", "expect", "socat", "gdb", "dbx"})
+    | frozenset({"unbuffer", "setarch", "linux64", "prlimit", "firejail", "bwrap", "proot", "fakeroot", "numactl"})
+    | frozenset({"nc", "ncat", "xvfb-run", "dbus-run-session", "command_not_found_handle", "mapfile", "readarray"})
+)
+_WRAPPERS = frozenset({"timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob"})
+_TEXT_SHORT: Mapping[str, str] = {
+    "python": "c",
+    "pypy": "c",
+    "perl": "eE",
+    "ruby": "e",
+    "node": "ep",
+    "nodejs": "ep",
+    "php": "rBRE",
+    "lua": "e",
+    "Rscript": "e",
+    "R": "e",
+    "osascript": "e",
+    "julia": "eE",
+    "vim": "cS",
+    "nvim": "cS",
+    "vi": "cS",
+    "emacs": "",
+    "make": "",
+    "gmake": "",
+}
+"""Letters of options that take a program's text."""
+_TEXT_LONG: Mapping[str, tuple[str, ...]] = {
+    "node": ("--eval", "--print", "--require", "--import", "--loader"),
+    "nodejs": ("--eval", "--print", "--require", "--import", "--loader"),
+    "emacs": ("--eval", "--execute", "-eval", "--load", "-l", "-f", "--funcall"),
+    "make": ("--eval",),
+    "gmake": ("--eval",),
+    "tar": ("--to-command", "--use-compress-program", "--checkpoint-action", "--rsh-command", "--info-script"),
+    "rsync": ("--rsh",),
+    "julia": ("--eval", "--print"),
+}
+_NEEDS_FILE = frozenset({"python", "pypy", "perl", "ruby", "node", "nodejs", "php", "lua", "julia", "Rscript", "R"})
+"""Without a file they run what comes in."""
+_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"})
+_BEFORE_COMMAND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_GIT_BEFORE = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"})
+_GIT_RUNS = frozenset({"filter-branch", "config", "difftool", "mergetool", "daemon", "instaweb", "send-email", "gui"})
+_GIT_OPTIONS = ("--exec", "--upload-pack", "--receive-pack", "--ext-diff", "--textconv", "--open-files-in-pager")
+
+
+_SED_RUNS = re.compile(r"(^|[;{}\s\d$/,!])[ewW](\s|;|$)|[/|,#][gpiI\d]*[ew]")
+
+
+def family(program: str) -> str:
+    """`/usr/bin/python3.11` is python."""
+    name = program.rsplit("/", 1)[-1]
+    return re.sub(r"(?<=[a-z])[\d.]+$", "", name) or name
+
+
+def launches(command: SimpleCommand) -> bool:
+    """It runs, or may run, another program or a text that stands among its arguments, or that comes from somewhere."""
+    program = command.program
+    if program is None:
+        return bool(command.words)
+    name, words = family(program), command.words[1:]
+    texts = [word.literal for word in words]
+    if name in _ALWAYS:
+        return name != "env" or any(text is None or not text.startswith("-") for text in texts)
+    if name in _SHELLS:
+        return not texts or _runs_text(name, words, "cs") or not any(_is_file(text) for text in texts)
+    if name == "find":
+        return any(text is None or text in _FIND for text in texts if not _is_pattern(words, text))
+    if name == "git":
+        return _git_launches(words)
+    if name in ("awk", "gawk", "mawk", "nawk"):
+        return any(text is None or re.search(r"system|\||getline|>|@load", text) for text in texts)
+    if name == "sed":
+        return any(text is None or _SED_RUNS.search(text) for text in texts)
+    if name in _TEXT_SHORT or name in _TEXT_LONG:
+        needs_file = name in _NEEDS_FILE and not any(_is_file(text) for text in texts)
+        reads_input = name in ("make", "gmake") and any(text in ("-f-", "-") for text in texts)
+        short_tar = name == "tar" and any(re.fullmatch(r"-?\w*[IF]\w*.*", text or "") for text in texts)
+        short_rsync = name == "rsync" and any(re.fullmatch(r"-\w*e.*", text or "") for text in texts)
+        started = name in ("vim", "nvim", "vi") and any((text or "+").startswith("+") for text in texts)
+        own = short_tar or short_rsync or started
+        return needs_file or reads_input or own or _runs_text(name, words, _TEXT_SHORT.get(name, ""))
+    return False
+
+
+def _is_file(text: str | None) -> bool:
+    return text is not None and not text.startswith("-")
+
+
+def _is_pattern(words: tuple[Word, ...], text: str | None) -> bool:
+    """Of `find . -name *.py` the pattern is no option."""
+    return text is None and all(word.literal is not None or word.pattern for word in words)
+
+
+def _runs_text(name: str, words: tuple[Word, ...], letters: str) -> bool:
+    """An option says that program text follows, or what nobody knows may be one."""
+    for word in words:
+        text = word.literal
+        if text is None:
+            return not word.pattern or (word.text or "*")[0] in "*?[{-"
+        if letters and re.match(rf"-[A-Za-z]*[{letters}]", text) and not text.startswith("--"):
+            return True
+        if text == "-" or any(_abbreviates(text, each) for each in _TEXT_LONG.get(name, ())):
+            return True
+        if name in _SHELLS and text in ("--command", "--init-command", "--rcfile", "--init-file", "-i"):
+            return True
+    return False
+
+
+def _abbreviates(text: str, option: str) -> bool:
+    given = text.split("=", 1)[0]
+    return given == option or (given.startswith("--") and len(given) > 2 and option.startswith(given))
+
+
+def _git_launches(words: tuple[Word, ...]) -> bool:
+    texts = [word.literal for word in words]
+    if any(word.literal is None and not word.pattern for word in words):
+        return True
+    before = next((index for index, text in enumerate(texts) if text is None or not text.startswith("-")), len(texts))
+    if any(text not in _GIT_BEFORE for text in texts[:before]):
+        return True
+    verb, rest = (texts[before] if before < len(texts) else ""), [text or "" for text in texts[before + 1 :]]
+    if verb is None or verb in _GIT_RUNS or any(_abbreviates(text, each) for text in rest for each in _GIT_OPTIONS):
+        return True
+    if verb in ("bisect", "submodule", "stash") and any(text in ("run", "foreach") for text in rest):
+        return True
+    if verb == "grep" and any(re.match(r"-[a-zA-Z]*O", text) for text in rest):
+        return True
+    remote = verb in ("clone", "fetch", "pull", "push", "ls-remote", "remote", "archive", "submodule")
+    if remote and any(re.match(r"ext::|fd::|-[a-z]*[uc]\b|.*--(upload|receive)", text) for text in rest):
+        return True
+    return verb == "rebase" and any(re.match(r"-[a-wyz]*x", text) for text in rest)
+
+
+def inner_commands(command: SimpleCommand, depth: int = 4) -> Iterator[tuple[SimpleCommand, bool]]:
+    """What may be run inside, with whether that is certain: for rules that deny or ask."""
+    name = family(command.program or "")
+    looks_inside = name in _ALWAYS | _SHELLS | _WRAPPERS or launches(command)
+    if not looks_inside or depth == 0:
+        return
+    certain = True
+    for index in range(1, len(command.words)):
+        word = command.words[index]
+        inner = SimpleCommand(command.words[index:], (), command.source)
+        yield inner, certain
+        if (inner.program or "-")[0] != "-":
+            yield from ((each, certain and sure) for each, sure in inner_commands(inner, depth - 1))
+        text = word.literal
+        if text is not None and re.search(r"[\s;|&<>`$()]", text):
+            for each in parse(text).commands:
+                yield each, name in _SHELLS or name == "eval"
+                yield from inner_commands(each, depth - 1)
+        if text is None or not (text.startswith("-") or "=" in text or text.replace(".", "").rstrip("smhd").isdigit()):
+            certain = text in _BEFORE_COMMAND or (certain and text == name)
+        elif text in _BEFORE_COMMAND:
+            certain = True
+    if name == "eval":
+        for each in parse(" ".join(word.text or "" for word in command.words[1:])).commands:
+            yield each, True

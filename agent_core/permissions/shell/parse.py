@@ -1,0 +1,313 @@
+"""A command text to all simple commands in it, wherever they stand: the same that bash would run, or more (PM-4). Pure.
+
+Every byte must belong to a node of a known kind, or be white space between two: what the grammar skips, repairs or
+does not know makes the whole text one that cannot be taken apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from attrs import define, field, frozen
+
+from agent_core.permissions.shell.words import Word, in_ansi_quotes, in_double_quotes, unescaped
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+LONGEST = 10_000
+"""Characters."""
+
+
+@frozen
+class Assignment:
+    """`value` None: an array, or what cannot be known."""
+
+    name: str
+    value: str | None
+
+
+@frozen
+class SimpleCommand:
+    """`words` begin with the program; empty when there are assignments only."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[Assignment, ...] = ()
+    source: str = ""
+
+    @property
+    def program(self) -> str | None:
+        return self.words[0].literal if self.words else None
+
+    @property
+    def canonical(self) -> str:
+        return " ".join(word.canonical for word in self.words)
+
+
+@frozen
+class Redirect:
+    """`target` None: it duplicates or closes a descriptor."""
+
+    operator: str
+    target: Word | None
+
+    @property
+    def writes(self) -> bool:
+        return self.operator != "<"
+
+
+@frozen
+class Script:
+    """`problem`: why the text cannot be taken apart; then nothing else is told. `goes_to`: the folder of a `cd` that
+    everything else runs after, and only if it worked."""
+
+    commands: tuple[SimpleCommand, ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    problem: str | None = None
+    goes_to: Word | None = None
+
+
+class _Unknown(Exception):
+    """The text says what."""
+
+
+@lru_cache(maxsize=256)
+def parse(text: str) -> Script:
+    if len(text) > LONGEST:
+        return Script(problem=f"it is longer than {LONGEST} characters")
+    if "\0" in text:
+        return Script(problem="it holds a NUL character")
+    try:
+        data = text.encode()
+        root = _parser().parse(data).root_node
+        walk = _Walk(data)
+        walk.visit(root)
+    except (_Unknown, UnicodeEncodeError, RecursionError) as error:
+        return Script(problem=str(error) if isinstance(error, _Unknown) else "it cannot be read")
+    return Script(tuple(walk.commands), tuple(walk.redirects), None, _goes_to(walk, root))
+
+
+_INSIDE = frozenset(
+    {"program", "list", "pipeline", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause"}
+    | {"else_clause", "while_statement", "c_style_for_statement", "case_statement", "case_item"}
+    | {"function_definition", "negated_command", "command_substitution", "process_substitution", "test_command"}
+    | {"redirected_statement", "string", "translated_string", "concatenation", "expansion", "arithmetic_expansion"}
+    | {"binary_expression", "unary_expression", "parenthesized_expression", "ternary_expression", "array"}
+    | {"postfix_expression", "subscript", "variable_assignments", "simple_expansion", "heredoc_body"}
+    | {"brace_expression"}
+)
+"""What is only gone through."""
+_LEAVES = frozenset(
+    {"word", "number", "raw_string", "ansi_c_string", "variable_name", "special_variable_name", "string_content"}
+    | {"comment", "test_operator", "file_descriptor", "regex", "extglob_pattern", "heredoc_start", "heredoc_end"}
+    | {"heredoc_content"}
+)
+_QUOTED = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_start", "heredoc_end", "variable_name"})
+_HIDDEN = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$\()|[<>]\(")
+"""A substitution that the grammar took for text."""
+
+
+@define(eq=False)
+class _Walk:
+    data: bytes
+    commands: list[SimpleCommand] = field(factory=list)
+    redirects: list[Redirect] = field(factory=list)
+
+    def text(self, node: Node) -> str:
+        return self.data[node.start_byte : node.end_byte].decode()
+
+    def visit(self, node: Node) -> None:
+        if node.is_error or node.is_missing:
+            raise _Unknown(f"bash would not understand it, or this program does not, near {self.text(node)[:40]!r}")
+        self._check_gaps(node)
+        match node.type:
+            case "command" | "declaration_command" | "unset_command":
+                self._command(node)
+            case "variable_assignment":
+                self._children(node)
+                self.commands.append(SimpleCommand((), (self._assignment(node),), self.text(node)))
+            case "for_statement":
+                name = self.text(node.children[1])
+                self.commands.append(SimpleCommand((), (Assignment(name, None),), f"for {name}"))
+                self._children(node)
+            case "file_redirect":
+                self._redirect(node)
+            case "heredoc_redirect":
+                self._here_document(node)
+            case "herestring_redirect":
+                self._children(node)
+            case kind if kind in _LEAVES:
+                self._leaf(node)
+            case kind if kind in _INSIDE or not node.is_named:
+                self._check_expansion(node)
+                self._children(node)
+            case kind:
+                raise _Unknown(f"{kind} is not understood")
+
+    def _children(self, node: Node) -> None:
+        for child in node.children:
+            self.visit(child)
+
+    def _leaf(self, node: Node) -> None:
+        if node.type not in _QUOTED and _HIDDEN.search(self.text(node)):
+            raise _Unknown(f"there may be a substitution in {self.text(node)[:40]!r}")
+        self._children(node)
+
+    def _check_gaps(self, node: Node) -> None:
+        """Between the children there is nothing but white space, and lines that go on; in strings anything."""
+        if not node.children or node.type in ("string", "heredoc_body", "translated_string"):
+            if node.type in ("string", "heredoc_body"):
+                self._check_raw_gaps(node)
+            return
+        for gap in self._gaps(node):
+            if gap.replace("\\\n", "").strip(" \t\r\n"):
+                raise _Unknown(f"{gap.strip()[:40]!r} is not understood")
+
+    def _check_raw_gaps(self, node: Node) -> None:
+        for gap in self._gaps(node):
+            if _HIDDEN.search(gap):
+                raise _Unknown(f"there may be a substitution in {gap[:40]!r}")
+
+    def _gaps(self, node: Node) -> Iterator[str]:
+        end = node.start_byte
+        for child in node.children:
+            if child.start_byte > end:
+                yield self.data[end : child.start_byte].decode()
+            end = max(end, child.end_byte)
+        if node.end_byte > end:
+            yield self.data[end : node.end_byte].decode()
+
+    def _check_expansion(self, node: Node) -> None:
+        """`${PATH:=x}` assigns; `${x@P}` and `${!x}` read what is in a variable once more; between backticks a
+        backslash is removed before anything is read."""
+        if node.type == "command_substitution" and self.text(node).startswith("`") and "\\" in self.text(node):
+            raise _Unknown("a backslash between backticks is not understood")
+        if node.type == "expansion":
+            inner = self.text(node)
+            if re.match(r"\$\{!|\$\{[^}]*@[A-Za-z]\}?", inner) or re.match(r"\$\{\w+(\[[^\]]*\])?:?=", inner):
+                raise _Unknown(f"{inner[:40]!r} changes or evaluates a variable")
+
+    def _command(self, node: Node) -> None:
+        words: list[Word] = []
+        assignments: list[Assignment] = []
+        declares = node.type != "command"
+        for child in node.children:
+            match child.type:
+                case "variable_assignment" if not words:
+                    self._children(child)
+                    assignments.append(self._assignment(child))
+                case "file_redirect" | "heredoc_redirect" | "herestring_redirect":
+                    self.visit(child)
+                case "command_name":
+                    self._check_gaps(child)
+                    words.append(self._word(child.children[0]))
+                case _ if declares and not child.is_named:
+                    words.append(Word(self.text(child), self.text(child)))
+                case "variable_assignment" | "variable_name":
+                    self._children(child)
+                    text = self.text(child)
+                    words.append(Word(text, text if re.fullmatch(r"\w+(=[\w./:-]*)?", text) else None))
+                case "subshell" | "(" | ")":
+                    raise _Unknown(f"{self.text(child)[:40]!r} as an argument is not understood")
+                case _:
+                    words.append(self._word(child))
+        self.commands.append(SimpleCommand(tuple(words), tuple(assignments), self.text(node)))
+
+    def _word(self, node: Node) -> Word:
+        self.visit(node)
+        return self._value(node)
+
+    def _value(self, node: Node) -> Word:
+        source = self.text(node)
+        match node.type:
+            case "word" | "number" if not node.children:
+                return unescaped(source)
+            case "string":
+                inner = all(child.type == "string_content" or not child.is_named for child in node.children)
+                return Word(
+                    source, in_double_quotes(source[1:-1]) if inner and "$" not in _no_escapes(source) else None
+                )
+            case "raw_string":
+                return Word(source, source[1:-1])
+            case "ansi_c_string":
+                return Word(source, in_ansi_quotes(source[2:-1]))
+            case "concatenation":
+                return self._joined(node, source)
+            case _ if not node.is_named:
+                return Word(source, source)
+            case _:
+                return Word(source, None)
+
+    def _joined(self, node: Node, source: str) -> Word:
+        pieces = [self._value(child) for child in node.children]
+        if "".join(piece.source for piece in pieces) != source or any(piece.text is None for piece in pieces):
+            return Word(source, None)
+        text = "".join(piece.text or "" for piece in pieces)
+        return Word(source, text, any(piece.pattern for piece in pieces), pieces[0].home)
+
+    def _assignment(self, node: Node) -> Assignment:
+        name = node.child_by_field_name("name")
+        value = node.child_by_field_name("value")
+        adds = any(child.type == "+=" for child in node.children)
+        if name is None or name.type != "variable_name":
+            return Assignment(re.split(r"[\[=+]", self.text(node), maxsplit=1)[0], None)
+        return Assignment(self.text(name), None if adds else "" if value is None else self._value(value).literal)
+
+    def _redirect(self, node: Node) -> None:
+        operator = next(child.type for child in node.children if not child.is_named and re.search("[<>]", child.type))
+        targets = [child for child in node.children if child.is_named and child.type != "file_descriptor"]
+        for target in targets:
+            self.visit(target)
+        if len(targets) > 1:
+            raise _Unknown(f"{self.text(node)[:40]!r} is not understood")
+        word = self._value(targets[0]) if targets else None
+        if operator in (">&", "<&", ">&-", "<&-") and (word is None or re.fullmatch(r"\d+-?|-", word.text or "")):
+            word = None
+        self.redirects.append(Redirect(operator.replace("<&", "<"), word))
+
+    def _here_document(self, node: Node) -> None:
+        """With a quoted end mark nothing in it is expanded."""
+        start = next((self.text(child) for child in node.children if child.type == "heredoc_start"), "")
+        for child in node.children:
+            if child.type == "heredoc_body" and re.search(r"['\"\\]", start):
+                continue
+            if child.type == "heredoc_body" and not child.children and _HIDDEN.search(self.text(child)):
+                raise _Unknown("there may be a substitution in the here-document")
+            self.visit(child)
+
+
+def _no_escapes(text: str) -> str:
+    return re.sub(r"\\.", "", text, flags=re.DOTALL)
+
+
+def _goes_to(walk: _Walk, root: Node) -> Word | None:
+    """`cd folder && ...`, where nothing else changes the folder."""
+    changes = [command for command in walk.commands if changes_folder(command)]
+    node = root.children[0] if root.child_count == 1 else None
+    while node is not None and node.type == "list":
+        if node.children[1].type != "&&":
+            return None
+        node = node.children[0]
+    if node is None or node.type != "command" or len(changes) != 1 or node.parent is root:
+        return None
+    (first,) = changes
+    simple = walk.commands[0] is first and first.source == walk.text(node) and not first.assignments
+    return first.words[1] if simple and len(first.words) == 2 and first.program == "cd" else None
+
+
+def changes_folder(command: SimpleCommand) -> bool:
+    words = [word.literal for word in command.words]
+    while words and words[0] in ("builtin", "command"):
+        words = words[1:]
+    return bool(words) and words[0] in ("cd", "pushd", "popd")
+
+
+@cache
+def _parser() -> Parser:
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))

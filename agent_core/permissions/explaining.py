@@ -12,7 +12,7 @@ from pathlib import Path
 from attrs import frozen
 
 from agent_core.permissions.policy import Call, PolicyContext, decide, hits_of, why_not
-from agent_core.permissions.rules import EDITS, READS, Match, speaks_of
+from agent_core.permissions.rules import EDITS, READS, Match
 from agent_core.permissions.types import Allow, Deny, PermissionDecision, PermissionFacts, PermissionRule, ToolKind
 
 Parts = tuple[tuple[str, PermissionDecision], ...]
@@ -49,7 +49,6 @@ def explain(call: Call, ctx: PolicyContext, take_apart: TakeApart = lambda call,
     findings = tuple(
         Finding(rule, _SAYS[found], why_not(rule, call) if found is Match.NO else "")
         for rule, found in hits_of(call, ctx)
-        if speaks_of(rule, call.tool)
     )
     return Explanation(call, decide(call, ctx), findings, take_apart(call, ctx))
 

@@ -12,7 +12,9 @@ from agent_core.loading import configuration
 from agent_core.loading.configuration import Configuration, Project, load
 from agent_core.loading.layers import Layer
 from agent_core.loading.permission_settings import NOT_MANAGED, WAITS
-from agent_core.permissions.types import PermissionMode
+from agent_core.permissions.policy import Call, PolicyContext, decide
+from agent_core.permissions.rules import MatchContext
+from agent_core.permissions.types import Ask, Deny, PermissionFacts, PermissionMode, ToolKind
 from agent_core.settings import Policy
 
 DENY = {"permissions": {"deny": ["Bash(x)"]}}
@@ -200,3 +202,18 @@ def test_a_path_of_a_rule_starts_where_its_level_does(machine: Machine) -> None:
     home = machine.place / "home" / ".claude"
     repo = machine.repo
     assert [rule.anchor for rule in found.settings.rules] == [Path("/"), machine.place / "cli", repo, repo, repo, home]
+
+
+@pytest.mark.parametrize("mode", PermissionMode)
+def test_b10_no_level_and_no_mode_frees_what_another_restricts(machine: Machine, mode: PermissionMode) -> None:
+    machine.says("managed", {"permissions": {"ask": ["Bash(a)"], "deny": ["Bash(b)"]}})
+    machine.says("user", {"permissions": {"allow": ["Bash(a)", "Bash(b)", "Bash"]}})
+    rules = machine.load(cli={"permissions": {"allow": ["Bash"]}}).settings.rules
+    context = PolicyContext(mode, rules, (machine.repo,), None, MatchContext((machine.repo,), machine.place))
+
+    def decided(command: str) -> type:
+        facts = PermissionFacts(command=command, cwd=machine.repo)
+        return type(decide(Call("Bash", ToolKind.EXECUTE, False, facts), context))
+
+    assert decided("a") is (Deny if mode is PermissionMode.DONT_ASK else Ask)
+    assert decided("b") is Deny

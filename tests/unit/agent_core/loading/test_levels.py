@@ -98,12 +98,20 @@ def test_b12_a_strange_rule_is_a_fault_of_its_own_and_of_nothing_else(machine: M
     assert [problem.severity for problem in found.problems] == [2, 2]
 
 
-BROKEN = ["{", "[]", '{"a": 1,}', b"\xff\xfe", "[" * 100_000]
+BROKEN = [
+    "{",
+    "[]",
+    '{"a": 1,}',
+    b"\xff\xfe",
+    "[" * 100_000,
+    '{"permissions": 1}',
+    '{"permissions": {"deny": {"Bash": 1}}}',
+]
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=range(len(BROKEN)))
 @pytest.mark.parametrize("level", ["managed", "local", "project", "user"])
-def test_what_a_file_said_goes_on_while_it_is_broken(machine: Machine, level: str, broken: str | bytes) -> None:
+def test_b12_what_a_file_said_goes_on_while_it_is_broken(machine: Machine, level: str, broken: str | bytes) -> None:
     machine.says(level, DENY)
     assert texts(machine.load()) == ["Bash(x)"]
     machine.files[level].write_bytes(broken if isinstance(broken, bytes) else broken.encode())
@@ -217,3 +225,15 @@ def test_b10_no_level_and_no_mode_frees_what_another_restricts(machine: Machine,
 
     assert decided("a") is (Deny if mode is PermissionMode.DONT_ASK else Ask)
     assert decided("b") is Deny
+
+
+def test_a_restriction_that_cannot_be_read_asks_for_its_tool(machine: Machine) -> None:
+    entries = ["Bash(rm *", "two words", "(", 7]
+    machine.says("user", {"permissions": {"deny": entries, "allow": ["Bash(ls"]}})
+    found = machine.load()
+    path = machine.files["user"]
+    assert [(rule.text, rule.behavior, rule.source) for rule in found.settings.rules] == [
+        ("Bash", "ask", f"{path} (meant by 'Bash(rm *', which is no rule)"),
+        ("two", "ask", f"{path} (meant by 'two words', which is no rule)"),
+    ]
+    assert len(found.problems) == 5

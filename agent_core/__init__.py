@@ -4,7 +4,8 @@ Layers, each importing only from those before it (tests/test_architecture.py):
 
     values    ids messages events definitions tool task errors ports permissions/types
     pure      state turn event_log settings background conversations task_items, tool_pool tool_input, guidance/,
-              model/{accumulate,prompt,aliases,prices}, permissions/{rules,policy,options,modes},
+              model/{accumulate,prompt,aliases,prices}, permissions/ (all but the
+              below), json_places,
               transcript/{codec,repair,readable}, result_limits text text_file text_form line_diff merge review
               review_parts review_plans
     adapters  model/messages_api (the anthropic SDK), transcript/{writer,index,reading}, permissions/grants, loading/,

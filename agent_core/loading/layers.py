@@ -55,7 +55,7 @@ def read_layer(path: Path, anchor: Path, level: Level, problems: list[Problem], 
     layer = Layer(str(path), {}, anchor, level)
     try:
         text = path.read_text("utf-8-sig")
-        return evolve(layer, values=parse(text), text=text)
+        return evolve(layer, values=_shaped(parse(text)), text=text)
     except (FileNotFoundError, NotADirectoryError):
         return layer
     except json.JSONDecodeError as error:
@@ -80,4 +80,15 @@ def parse(text: str) -> Mapping[str, Any]:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(values, dict):
         raise ValueError("it must hold a JSON object")
+    return values
+
+
+def _shaped(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A slip of the pen that would take all restrictions of a file out of force makes it broken, as bad JSON does."""
+    permissions = values.get("permissions")
+    if not isinstance(permissions, dict | None):
+        raise ValueError("permissions must be an object")
+    for name in ("deny", "ask"):
+        if not isinstance(permissions.get(name) if permissions else None, list | str | None):
+            raise ValueError(f"permissions.{name} must be a list of rules")
     return values

@@ -6,6 +6,7 @@ named with its line, a bad restriction counts as set.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -111,12 +112,21 @@ def _layer_rules(layer: Layer, problems: list[Problem]) -> list[PermissionRule]:
         rule = parse_rule(entry, behavior, layer.name, layer.anchor, line) if isinstance(entry, str) else None
         if rule is None:
             text = f"permissions.{behavior} holds {entry!r}, which is no rule; write Tool or Tool(specifier)"
+            rules += _meant(entry, behavior, layer, line)
         else:
             rules.append(rule)
             text = f"permissions.{behavior}: {problem}" if (problem := fault(rule)) else ""
         if text:
             problems.append(Problem(Path(layer.name), line or 0, 2, text))
     return rules
+
+
+def _meant(entry: Any, behavior: Behavior, layer: Layer, line: int | None) -> list[PermissionRule]:
+    """A restriction that cannot be read, such as `Bash(rm *`, asks for every call of the tool that it begins with."""
+    named = re.match(r"\s*([A-Za-z_*][\w*.:-]*)", entry) if isinstance(entry, str) and behavior != "allow" else None
+    if named is None:
+        return []
+    return [PermissionRule(named[1], None, "ask", f"{layer.name} (meant by {entry!r}, which is no rule)", None, line)]
 
 
 def _idle(rule: PermissionRule, layer: Layer, policy: Policy, trusted: bool) -> str | None:

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from agent_core.permissions.decision import decide
 from agent_core.permissions.policy import Call, PolicyContext, hits_of, why_not
-from agent_core.permissions.rules import EDITS, READS, speaks_of
+from agent_core.permissions.rules import EDITS, READS
 from agent_core.permissions.shell.deciding import explain_command
 from agent_core.permissions.types import (
     Allow,
@@ -55,7 +55,6 @@ def explain(call: Call, ctx: PolicyContext) -> Explanation:
     findings = tuple(
         Finding(rule, _SAYS[found], why_not(rule, call) if found is Match.NO else "")
         for rule, found in hits_of(call, ctx)
-        if speaks_of(rule, call.tool)
     )
     parts = explain_command(call, ctx) if call.facts.command is not None else ()
     return Explanation(call, decide(call, ctx), findings, tuple((part.text, part.decision) for part in parts))

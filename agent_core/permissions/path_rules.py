@@ -39,21 +39,29 @@ class Pattern:
 
 @define(eq=False)
 class Places:
-    """The paths of one call, each as (its spelling, its target), and where they lie below a folder: worked out once."""
+    """The paths of one call, and where they lie below the folders that patterns start in: worked out once, for hundreds
+    of rules."""
 
     paths: tuple[Path, ...]
     _pairs: tuple[tuple[str, str], ...] | None = None
-    _below: dict[Path, tuple[tuple[str | None, str | None], ...]] = field(factory=dict)
+    _known: dict[tuple[Start, bool, Path | None], tuple[str, ...]] = field(factory=dict)
 
-    def below(self, base: Path) -> tuple[tuple[str | None, str | None], ...]:
-        """None for what is elsewhere."""
-        if (found := self._below.get(base)) is None:
-            if self._pairs is None:
-                self._pairs = tuple((os.path.normpath(path), os.path.realpath(path)) for path in self.paths)
-            roots = tuple(dict.fromkeys((os.path.normpath(base), os.path.realpath(base))))
-            found = tuple((_relative(one, roots), _relative(two, roots)) for one, two in self._pairs)
-            self._below[base] = found
+    def below(self, start: Start, rule: PermissionRule, ctx: MatchContext) -> tuple[str, ...]:
+        """Of every path its spelling and its target, relative. An allow rule gets none when not all are inside."""
+        allows = rule.behavior == "allow"
+        key = (start, allows, rule.anchor if start == "anchor" else None)
+        if (found := self._known.get(key)) is None:
+            every = [self._below(base) for base in _bases(start, rule, ctx)]
+            inside = dict.fromkeys(rel for each in every for rel in each if rel is not None)
+            found = () if allows and None in every[0] else tuple(inside)
+            self._known[key] = found
         return found
+
+    def _below(self, base: Path) -> list[str | None]:
+        if self._pairs is None:
+            self._pairs = tuple((os.path.normpath(path), os.path.realpath(path)) for path in self.paths)
+        roots = tuple(dict.fromkeys((os.path.normpath(base), os.path.realpath(base))))
+        return [_relative(each, roots) for pair in self._pairs for each in pair]
 
 
 def understood(specifier: str, behavior: Behavior) -> bool:
@@ -66,17 +74,10 @@ def matches(rule: PermissionRule, places: Places, ctx: MatchContext) -> bool | N
     pattern = compiled(rule.specifier or "", rule.behavior, ctx.ignore_case and rule.behavior != "allow")
     if pattern is None:
         return None
-    hit = pattern.regex.match
-    bases = tuple(_bases(pattern.start, rule, ctx))
-    if rule.behavior != "allow":
-        return any(rel is not None and hit(rel) for base in bases for pair in places.below(base) for rel in pair)
-    found = [places.below(base) for base in bases]
-    return all(_hit_in_any(hit, [each[index] for each in found]) for index in range(len(places.paths)))
-
-
-def _hit_in_any(hit: object, pairs: list[tuple[str | None, str | None]]) -> bool:
-    assert callable(hit)
-    return all(any(pair[way] is not None and hit(pair[way]) for pair in pairs) for way in (0, 1))
+    below, hit = places.below(pattern.start, rule, ctx), pattern.regex.match
+    if rule.behavior == "allow":
+        return bool(below) and all(map(hit, below))
+    return any(map(hit, below))
 
 
 def _bases(start: Start, rule: PermissionRule, ctx: MatchContext) -> Iterator[Path]:

@@ -72,9 +72,9 @@ def decide(call: Call, ctx: PolicyContext) -> PermissionDecision:
 
 
 def hits_of(call: Call, ctx: PolicyContext) -> Hits:
-    """What each rule says of the call, in their order; the paths of the call are worked out once."""
+    """What each rule for the tool says of the call, in their order; the paths of the call are worked out once."""
     subject = Subject(call.tool, call.facts, call.agent_name, ctx.matching)
-    return [(rule, judge(rule, subject)) for rule in ctx.rules]
+    return [(rule, judge(rule, subject)) for rule in ctx.rules if speaks_of(rule, call.tool)]
 
 
 def _by_mode(call: Call, ctx: PolicyContext) -> PermissionDecision | None:
@@ -105,7 +105,7 @@ def _ask(ctx: PolicyContext, reason: str, nearest: str = "") -> PermissionDecisi
 
 def _nearest(call: Call, hits: Hits) -> str:
     """Of the allow rules for this tool the first, highest in the order of the files."""
-    rule = next((rule for rule, _ in hits if rule.behavior == "allow" and speaks_of(rule, call.tool)), None)
+    rule = next((rule for rule, _ in hits if rule.behavior == "allow"), None)
     return f"{rule.text} in {rule.place} does not cover it: {why_not(rule, call)}" if rule else ""
 
 

@@ -19,7 +19,10 @@ _INDENT = "  "
 def with_rules(text: str, behavior: Behavior, rules: Sequence[str]) -> str:
     """`text` itself when it has them all. ValueError when it does not hold settings that a rule can be added to."""
     if not text.strip():
-        return json.dumps({"permissions": {behavior: list(rules)}}, indent=len(_INDENT), ensure_ascii=False) + "\n"
+        return (
+            json.dumps({"permissions": {behavior: list(dict.fromkeys(rules))}}, indent=len(_INDENT), ensure_ascii=False)
+            + "\n"
+        )
     before = _checked(text, behavior)
     new = [rule for rule in dict.fromkeys(rules) if rule not in before.get("permissions", {}).get(behavior, [])]
     if not new:

@@ -83,7 +83,9 @@ def judge(rule: PermissionRule, call: Subject) -> Match:
         return Match.NO
     if rule.specifier is None:
         return Match.YES
-    if (found := _match_parameter(rule, rule.specifier, call)) is not None:
+    if rule.tool in ("Read", "Edit"):
+        return _match_paths(rule, call)
+    if (found := _match_parameter(rule, call)) is not None:
         return found
     if call.tool == "Bash":
         return _match_command(rule, rule.specifier, call.facts.command or "")
@@ -95,36 +97,40 @@ def judge(rule: PermissionRule, call: Subject) -> Match:
         return _match_domain(rule, rule.specifier, call.facts.url)
     if rule.tool in PATHLESS:
         return _match_pathless(rule, call)
-    return _match_paths(rule, call) if rule.tool in ("Read", "Edit") else Match.UNCLEAR
+    return Match.UNCLEAR
 
 
 def speaks_of(rule: PermissionRule, tool: str) -> bool:
+    return _speaks(rule.tool, rule.behavior, rule.specifier is not None, tool)
+
+
+@lru_cache(maxsize=65_536)
+def _speaks(named: str, behavior: Behavior, narrow: bool, tool: str) -> bool:
     """`Edit` rules speak for every editing tool, `Read` ones for searches; an allowed edit allows reading there, a
-    denied read denies editing there."""
-    if rule.tool == tool:
+    denied read denies editing there. A bare allow is for the tool that it names."""
+    allows = behavior == "allow"
+    if named == tool:
         return True
-    narrow = rule.specifier is not None
-    if rule.tool == "Edit":
-        return _with_bare(rule, tool in EDITS) or (rule.behavior == "allow" and narrow and tool in READS)
-    if rule.tool == "Read":
-        return _with_bare(rule, tool in READS) or (rule.behavior == "deny" and narrow and tool in EDITS)
-    return names_tool(rule, tool)
-
-
-def _with_bare(rule: PermissionRule, same_family: bool) -> bool:
-    """A bare allow is for the tool that it names."""
-    return same_family and (rule.specifier is not None or rule.behavior != "allow")
+    if named == "Edit":
+        return (tool in EDITS and (narrow or not allows)) or (allows and narrow and tool in READS)
+    if named == "Read":
+        return (tool in READS and (narrow or not allows)) or (behavior == "deny" and narrow and tool in EDITS)
+    return _names(named, allows, tool)
 
 
 def names_tool(rule: PermissionRule, tool: str) -> bool:
     """By its name alone: the same, a server's, or a pattern. What is allowed must name its server."""
-    if rule.tool == tool:
+    return _names(rule.tool, rule.behavior == "allow", tool)
+
+
+def _names(named: str, allows: bool, tool: str) -> bool:
+    if named == tool:
         return True
-    if "*" in rule.tool:
-        return (rule.behavior != "allow" or names_server(rule.tool)) and _glob(rule.tool).fullmatch(tool) is not None
-    if not rule.tool.startswith("mcp__") or not tool.startswith(f"{rule.tool}__"):
+    if "*" in named:
+        return (not allows or names_server(named)) and _glob(named).fullmatch(tool) is not None
+    if not named.startswith("mcp__") or not tool.startswith(f"{named}__"):
         return False
-    return rule.behavior != "allow" or "__" not in rule.tool.removeprefix("mcp__")
+    return not allows or "__" not in named.removeprefix("mcp__")
 
 
 def names_server(tool: str) -> bool:
@@ -146,11 +152,9 @@ def parameter(rule: PermissionRule, tool: str) -> tuple[str, str] | None:
     return (found["name"], found["value"]) if known is None or found["name"] in known else None
 
 
-def _match_parameter(rule: PermissionRule, specifier: str, call: Subject) -> Match | None:
+def _match_parameter(rule: PermissionRule, call: Subject) -> Match | None:
     """By the literal input. Only restrictions can name a parameter: an allow for one would leave the others open."""
-    if rule.behavior == "allow" or rule.tool in ("Read", "Edit"):
-        return None
-    if (named := parameter(rule, call.tool)) is None:
+    if rule.behavior == "allow" or (named := parameter(rule, call.tool)) is None:
         return None
     name, value = named
     if name in NO_PARAMETERS or call.facts.input is None:

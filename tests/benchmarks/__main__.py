@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks import cache, measures
+from tests.benchmarks import cache, decisions, measures
 from tests.benchmarks import crowd as crowds
 from tests.benchmarks.setting import Setting, setting
 
@@ -61,6 +61,7 @@ async def _single(place: Setting, runs: int) -> tuple[list[Row], list[str]]:
         ("tool turn of the floor (same SDK)", floor, None, MS),
         ("stop to closed socket", cancels, 10, MS),
         ("longest extra gap while the client stalls 2 s", stalls, 50, MS),
+        (f"permission decision, {decisions.RULES} rules", decisions.measure(runs * 200), 1, MS),
     ]
     return rows, [f"tool turn {_ratio(product, floor):.2f} (target 2.5)"]
 

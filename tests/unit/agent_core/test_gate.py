@@ -21,6 +21,7 @@ from agent_core.events import (
 from agent_core.messages import StopReason, TextBlock, ToolResultBlock
 from agent_core.permissions.gate import HOW_TO_GO_ON
 from agent_core.permissions.types import (
+    Destination,
     OptionKind,
     PermissionAnswer,
     PermissionFacts,
@@ -29,7 +30,7 @@ from agent_core.permissions.types import (
     ToolKind,
 )
 from agent_core.task import TaskStatus
-from lsp_server.demo.script import say, use
+from lsp_server.demo.script import conversation, say, use
 from tests.git_helpers import Repo, clean_git, repo
 from tests.unit.agent_core.workshop import Person, Shop, kinds, open_shop
 
@@ -346,3 +347,115 @@ async def test_a_rule_that_cannot_be_stored_holds_for_the_session_and_the_call_r
     await shop.run()
     assert ((shop.folder / "made").exists(), len(person.requests)) == (True, 1)
     assert "holds for this session only, it could not be stored" in caplog.text
+
+
+@pytest.mark.spec("PM-5")
+@pytest.mark.parametrize("kind", [OptionKind.ALLOW_SESSION, OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS])
+@pytest.mark.parametrize(
+    ("destination", "file"),
+    [
+        ("session", None),
+        ("localSettings", "work/.claude/settings.local.json"),
+        ("projectSettings", "work/.claude/settings.json"),
+        ("userSettings", "home/.claude/settings.json"),
+    ],
+)
+async def test_a_person_chooses_where_a_lasting_answer_is_stored(
+    trusted: Shop, tmp_path: Path, kind: OptionKind, destination: Destination, file: str | None
+) -> None:
+    await answered(trusted, PermissionAnswer(kind, destination=destination))
+    trusted.says(say(TOUCH), say("done"))
+    await trusted.run()
+    written = list(tmp_path.rglob("settings*.json"))
+    assert written == ([tmp_path / file] if file else [])
+    behavior = "allow" if kind.allows else "deny"
+    for path in written:
+        assert json.loads(path.read_text()) == {"permissions": {behavior: ["Bash(touch made)"]}}
+
+
+async def test_b4_no_place_is_offered_that_is_not_read_back(shop: Shop, tmp_path: Path) -> None:
+    person = await answered(shop, PermissionAnswer("allowSession", destination="userSettings"))
+    shop.says(say(TOUCH), say("done"))
+    await shop.run()
+    assert person.requests[0].destinations == ("session", "userSettings")
+    assert (tmp_path / "home" / ".claude" / "settings.json").exists()
+    assert not (shop.folder / ".claude").exists()
+
+
+async def test_b4_a_broken_file_is_no_destination(trusted: Shop) -> None:
+    path = trusted.folder / ".claude" / "settings.local.json"
+    path.parent.mkdir()
+    path.write_text("{")
+    person = await answered(trusted, PermissionAnswer("rejectOnce"))
+    trusted.says(say(TOUCH), say("done"))
+    await trusted.run()
+    [request] = person.requests
+    assert request.destinations == ("session", "projectSettings", "userSettings")
+    assert request.reason.startswith(f"the rule * in {path} (which cannot be read")
+    assert "allowAlways" not in [option.id for option in request.options]
+
+
+async def test_a_deny_rule_that_comes_while_an_agent_runs_holds_at_its_next_call(shop: Shop) -> None:
+    """Also when the file is broken in between: what it said goes on."""
+    path = shop.folder / ".claude" / "settings.json"
+    path.parent.mkdir()
+    touch = use("Bash", command="touch one")
+    shop.says(say(use("Read", file_path="x")), say(touch, gate="denied"), say(touch, gate="broken"), say("done"))
+    info = await shop.spawn()
+    for number, (gate, text) in enumerate(
+        (("denied", '{"permissions": {"deny": ["Bash(touch one)"]}}'), ("broken", "{"))
+    ):
+        await shop.model.wait_for(number + 2)
+        path.write_text(text)
+        shop.model.gate(gate).set()
+    await shop.ended(info)
+    source = f"denied by the rule Bash(touch one) in {path}:1"
+    assert [source in shop.results(number)[0][2] for number in (2, 3)] == [True, True]
+
+
+@pytest.mark.spec("PM-3")
+@pytest.mark.parametrize("mode", [PermissionMode.PLAN, PermissionMode.DONT_ASK])
+async def test_a4_grants_and_modes_reach_agents_and_restrictions_do_too(tmp_path: Path, mode: PermissionMode) -> None:
+    rules = {"permissions": {"allow": ["Bash(touch allowed)"]}, "defaultPermissionMode": "acceptEdits"}
+    launch = use("Agent", description="child", prompt="child", run_in_background=False)
+    write = use("Write", file_path="made", content="x")
+    for parent, allowed, edited in ((PermissionMode.ACCEPT_EDITS, True, True), (mode, True, False)):
+        async with open_shop(tmp_path / parent, settings=rules, trusted=True) as shop:
+            (shop.folder / "a").write_text("x")
+            look = use("Read", file_path="a")
+            shop.script(
+                conversation(say(look, use("Bash", command="touch allowed"), write), say("ok"), first_user="child"),
+                conversation(say(launch), say("done"), first_user="go"),
+            )
+            await shop.run(permission_mode=parent)
+            found = [(shop.folder / name).exists() for name in ("allowed", "made")]
+            assert found == [allowed, edited], parent
+            assert shop.runtime.pending_permissions() == ()
+
+
+async def test_folders_beside_the_workspace_are_worked_in_as_in_it(tmp_path: Path) -> None:
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "a").write_text("x")
+    settings = {"permissions": {"additionalDirectories": [str(beside)]}}
+    async with open_shop(tmp_path, settings=settings) as shop:
+        calls = use("Read", file_path=str(beside / "a")), use("Write", file_path=str(beside / "b"), content="y")
+        shop.says(say(*calls), say("done"))
+        await shop.run(permission_mode=PermissionMode.ACCEPT_EDITS)
+        assert [failed for _, failed, _ in shop.results(1)] == [False, False]
+
+
+async def test_b1_what_was_allowed_always_is_allowed_after_a_restart_too(tmp_path: Path) -> None:
+    outside = tmp_path / "out [1] *"
+    outside.mkdir()
+    (outside / "a").write_text("x")
+    look = use("Read", file_path=str(outside / "a"))
+    async with open_shop(tmp_path, trusted=True) as shop:
+        person = await answered(shop, PermissionAnswer("allowAlways"))
+        shop.says(say(look), say("done"))
+        await shop.run()
+        assert len(person.requests) == 1
+    async with open_shop(tmp_path, trusted=True) as shop:
+        shop.says(say(look, use("Read", file_path=str(tmp_path / "home"))), say("done"))
+        await shop.run()
+        assert [failed for _, failed, _ in shop.results(1)] == [False, True]

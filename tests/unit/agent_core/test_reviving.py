@@ -15,7 +15,8 @@ import pytest
 from agent_core.errors import AgentDenied, InvalidParams, OwnedElsewhere, UnknownAgentType, WorktreeFailed
 from agent_core.events import AgentInfo, MessageAdded, PermissionAsked, StatusChanged, ToolEnded
 from agent_core.messages import ToolResultBlock
-from agent_core.permissions.types import PermissionAnswer
+from agent_core.permissions.types import PermissionAnswer, PermissionMode
+from agent_core.runtime import SpawnRequest
 from agent_core.task import TaskStatus
 from agent_core.transcript.repair import INTERRUPTED
 from lsp_server.demo.script import conversation, say, use
@@ -377,3 +378,37 @@ async def test_calls_behind_one_that_waited_are_made_and_not_called_interrupted(
         await shop.ended(info)
         assert [failed for _, failed, _ in shop.results(0)] == [False] * 3
         assert (shop.folder / "b").exists() and (shop.folder / "c").exists()
+
+
+@pytest.mark.spec("PM-3", "TR-4")
+@pytest.mark.parametrize(
+    ("before", "setting", "after"),
+    [
+        (PermissionMode.BYPASS, {}, PermissionMode.DEFAULT),
+        (PermissionMode.PLAN, {}, PermissionMode.DEFAULT),
+        (PermissionMode.PLAN, {"permissions": {"defaultMode": "acceptEdits"}}, PermissionMode.ACCEPT_EDITS),
+        (PermissionMode.ACCEPT_EDITS, {}, PermissionMode.ACCEPT_EDITS),
+        (PermissionMode.DONT_ASK, {}, PermissionMode.DONT_ASK),
+    ],
+)
+async def test_plan_and_bypass_do_not_come_back_with_the_main_thread(
+    tmp_path: Path, before: PermissionMode, setting: dict[str, Any], after: PermissionMode
+) -> None:
+    async with open_shop(tmp_path) as shop:
+        shop.says(say("done"))
+        info = await shop.ended(await shop.runtime.run_main(SpawnRequest("go", shop.folder, permission_mode=before)))
+        assert info.permission_mode is before
+    async with open_shop(tmp_path, settings=setting) as shop:
+        shop.says(say(""), say("again"))
+        assert (await shop.send(info, "more")).permission_mode is after
+
+
+@pytest.mark.spec("PM-3")
+async def test_what_a_resumed_agent_may_is_what_it_may_now(tmp_path: Path) -> None:
+    async with open_shop(tmp_path) as shop:
+        shop.says(say("done"))
+        info = await shop.run(permission_mode=PermissionMode.BYPASS)
+    async with open_shop(tmp_path) as shop:
+        shop.says(say(""), say(use("Bash", command="touch made")), say("done"))
+        resumed = await shop.send(info, "go on")
+        assert (resumed.permission_mode, (shop.folder / "made").exists()) == (PermissionMode.DEFAULT, False)

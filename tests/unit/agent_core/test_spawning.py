@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from agent_core.messages import Usage
 from agent_core.permissions.types import PermissionMode
 from agent_core.spawning import shortened
 from agent_core.task import TaskStatus
-from lsp_server.demo.script import say
+from lsp_server.demo.script import say, use
 from tests.git_helpers import Repo, clean_git, init, repo
 from tests.unit.agent_core.workshop import Shop, open_shop
 
@@ -282,3 +283,27 @@ async def test_m4_a_folder_that_is_not_trusted_makes_no_agent_freer(
     shop.runtime.trusted = trusted
     shop.says(say("ok"))
     assert (await shop.spawn("go", agent_type="free")).permission_mode is mode
+
+
+STRICT = {"permissions": {"disableBypassPermissionsMode": "disable"}}
+
+
+async def test_m4_an_agent_file_gets_no_bypass_where_policy_forbids_it(tmp_path: Path) -> None:
+    async with open_shop(tmp_path, settings=STRICT, trusted=True) as shop:
+        words = await refused(shop, NotAllowed, permission_mode=PermissionMode.BYPASS)
+        assert words.startswith("permissionMode: bypassPermissions is forbidden by the setting permissions.disable")
+        agent_file(shop, "free", "permissionMode: bypassPermissions")
+        shop.says(say(use("Bash", command="touch made")), say("done"))
+        info = await shop.run("go", agent_type="free")
+        assert (info.permission_mode, (shop.folder / "made").exists()) == (PermissionMode.BUBBLE, False)
+
+
+async def test_m4_a_policy_that_comes_while_an_agent_runs_holds_at_its_next_call(tmp_path: Path) -> None:
+    async with open_shop(tmp_path, trusted=True) as shop:
+        settings = shop.folder / ".claude" / "settings.json"
+        settings.parent.mkdir()
+        write = f"echo '{json.dumps(STRICT)}' > {settings}"
+        shop.says(say(use("Bash", command=write)), say(use("Bash", command="touch made")), say("done"))
+        await shop.run(permission_mode=PermissionMode.BYPASS)
+        assert (settings.exists(), (shop.folder / "made").exists()) == (True, False)
+        assert "no rule allows this command" in shop.results(2)[0][2]

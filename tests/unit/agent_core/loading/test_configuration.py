@@ -85,7 +85,6 @@ def test_what_the_person_decided_before_counts_when_the_client_says_nothing(tmp_
         ({"model": 5}, "the setting model must be a text, not 5"),
         ({"permissions": {"allow": ["Bash("]}}, "permissions.allow holds 'Bash(', which is no rule"),
         ({"permissions": {"allow": [5]}}, "permissions.allow holds 5, which is no rule"),
-        ({"permissions": 1}, "permissions must be an object"),
         ({"permissions": {"defaultMode": "yolo"}}, "permissions.defaultMode 'yolo' is no permission mode"),
         ({"worktree": {"base": "tail"}}, "the setting base must be one of head, not 'tail'"),
     ],

@@ -12,7 +12,9 @@ from agent_core.loading import configuration
 from agent_core.loading.configuration import Configuration, Project, load
 from agent_core.loading.layers import Layer
 from agent_core.loading.permission_settings import NOT_MANAGED, WAITS
-from agent_core.permissions.types import PermissionMode
+from agent_core.permissions.policy import Call, PolicyContext, decide
+from agent_core.permissions.rules import MatchContext
+from agent_core.permissions.types import Ask, Deny, PermissionFacts, PermissionMode, ToolKind
 from agent_core.settings import Policy
 
 DENY = {"permissions": {"deny": ["Bash(x)"]}}
@@ -96,12 +98,20 @@ def test_b12_a_strange_rule_is_a_fault_of_its_own_and_of_nothing_else(machine: M
     assert [problem.severity for problem in found.problems] == [2, 2]
 
 
-BROKEN = ["{", "[]", '{"a": 1,}', b"\xff\xfe", "[" * 100_000]
+BROKEN = [
+    "{",
+    "[]",
+    '{"a": 1,}',
+    b"\xff\xfe",
+    "[" * 100_000,
+    '{"permissions": 1}',
+    '{"permissions": {"deny": {"Bash": 1}}}',
+]
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=range(len(BROKEN)))
 @pytest.mark.parametrize("level", ["managed", "local", "project", "user"])
-def test_what_a_file_said_goes_on_while_it_is_broken(machine: Machine, level: str, broken: str | bytes) -> None:
+def test_b12_what_a_file_said_goes_on_while_it_is_broken(machine: Machine, level: str, broken: str | bytes) -> None:
     machine.says(level, DENY)
     assert texts(machine.load()) == ["Bash(x)"]
     machine.files[level].write_bytes(broken if isinstance(broken, bytes) else broken.encode())
@@ -200,3 +210,30 @@ def test_a_path_of_a_rule_starts_where_its_level_does(machine: Machine) -> None:
     home = machine.place / "home" / ".claude"
     repo = machine.repo
     assert [rule.anchor for rule in found.settings.rules] == [Path("/"), machine.place / "cli", repo, repo, repo, home]
+
+
+@pytest.mark.parametrize("mode", PermissionMode)
+def test_b10_no_level_and_no_mode_frees_what_another_restricts(machine: Machine, mode: PermissionMode) -> None:
+    machine.says("managed", {"permissions": {"ask": ["Bash(a)"], "deny": ["Bash(b)"]}})
+    machine.says("user", {"permissions": {"allow": ["Bash(a)", "Bash(b)", "Bash"]}})
+    rules = machine.load(cli={"permissions": {"allow": ["Bash"]}}).settings.rules
+    context = PolicyContext(mode, rules, (machine.repo,), None, MatchContext((machine.repo,), machine.place))
+
+    def decided(command: str) -> type:
+        facts = PermissionFacts(command=command, cwd=machine.repo)
+        return type(decide(Call("Bash", ToolKind.EXECUTE, False, facts), context))
+
+    assert decided("a") is (Deny if mode is PermissionMode.DONT_ASK else Ask)
+    assert decided("b") is Deny
+
+
+def test_a_restriction_that_cannot_be_read_asks_for_its_tool(machine: Machine) -> None:
+    entries = ["Bash(rm *", "two words", "(", 7]
+    machine.says("user", {"permissions": {"deny": entries, "allow": ["Bash(ls"]}})
+    found = machine.load()
+    path = machine.files["user"]
+    assert [(rule.text, rule.behavior, rule.source) for rule in found.settings.rules] == [
+        ("Bash", "ask", f"{path} (meant by 'Bash(rm *', which is no rule)"),
+        ("two", "ask", f"{path} (meant by 'two words', which is no rule)"),
+    ]
+    assert len(found.problems) == 5

@@ -23,19 +23,20 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("review_parts", "review_plans", "tool_pool", "tool_input", "event_log", "conversations"), 1),
     **dict.fromkeys(("model.accumulate", "model.prompt", "model.aliases", "model.prices", "guidance.environment"), 1),
     **dict.fromkeys(("guidance.builtin_agents", "guidance.agent_tool", "background", "result_limits"), 1),
-    **dict.fromkeys(("permissions.rules", "permissions.policy", "permissions.options", "permissions.modes"), 1),
     **dict.fromkeys(
         (
-            "permissions.path_rules",
-            "permissions.rule_faults",
-            "permissions.guarded",
-            "json_places",
-            "permissions.rule_writing",
+            f"permissions.{name}"
+            for name in "rules path_rules gitignore rule_faults guarded policy modes options".split()
         ),
         1,
     ),
+    **dict.fromkeys((f"permissions.{name}" for name in ("decision", "explaining", "rule_writing")), 1),
+    **dict.fromkeys(
+        (f"permissions.shell.{name}" for name in "words parse wrappers launching matching files".split()), 1
+    ),
+    **dict.fromkeys((f"permissions.shell.{name}" for name in ("reading", "writing", "deciding", "visible")), 1),
+    "json_places": 1,
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
-    **dict.fromkeys(("permissions.explaining", "permissions.gitignore"), 1),
     # 2 adapters
     **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),
     **dict.fromkeys(("recovery", "restoring", "transcript.reading"), 2),
@@ -60,7 +61,20 @@ LAYERS: dict[str, int] = {
 TOOLS_LAYER = 2
 """`tools/` are adapters: they reach the engine through ToolContext only."""
 
-CORE_MAY_IMPORT = {"anthropic", "anyio", "attrs", "cattrs", "git", "httpx2", "jsonschema", "mcp", "pathspec", "yaml"}
+CORE_MAY_IMPORT = {
+    "anthropic",
+    "anyio",
+    "attrs",
+    "cattrs",
+    "git",
+    "httpx2",
+    "jsonschema",
+    "mcp",
+    "pathspec",
+    "tree_sitter",
+    "tree_sitter_bash",
+    "yaml",
+}
 SERVER_MAY_IMPORT = {"anyio", "attr", "attrs", "cattrs", "jsonschema", "lsprotocol", "pygls", "rich"}
 
 

@@ -4,7 +4,9 @@
     rules path_rules gitignore  what a rule says of a call; its path pattern; the pattern as git reads it
     rule_faults                 what is wrong with a rule, in words
     guarded                     paths that only a person frees
-    policy                      mode, rules and facts to Allow, Deny or Ask: the entry point `decide`
+    policy                      mode, rules and facts to Allow, Deny or Ask, for calls that are one thing
+    shell/                      the same for shell commands, part by part
+    decision                    the entry point: `decide` for any call
     modes                       the mode of a launched and of a resumed agent, and what managed policy leaves of one
     explaining                  the same decision rule by rule, for `agent-ls permissions`
     options grants rule_writing what an answer offers, keeps for the session, and writes into a settings file

@@ -23,18 +23,14 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("review_parts", "review_plans", "tool_pool", "tool_input", "event_log", "conversations"), 1),
     **dict.fromkeys(("model.accumulate", "model.prompt", "model.aliases", "model.prices", "guidance.environment"), 1),
     **dict.fromkeys(("guidance.builtin_agents", "guidance.agent_tool", "background", "result_limits"), 1),
-    **dict.fromkeys(
-        (
-            f"permissions.{name}"
-            for name in "rules path_rules gitignore rule_faults guarded policy modes options".split()
-        ),
-        1,
-    ),
-    **dict.fromkeys((f"permissions.{name}" for name in ("decision", "explaining", "rule_writing")), 1),
-    **dict.fromkeys(
-        (f"permissions.shell.{name}" for name in "words parse wrappers launching matching files".split()), 1
-    ),
-    **dict.fromkeys((f"permissions.shell.{name}" for name in ("reading", "writing", "deciding", "visible")), 1),
+    **dict.fromkeys(("permissions.rules", "permissions.path_rules", "permissions.gitignore"), 1),
+    **dict.fromkeys(("permissions.rule_faults", "permissions.rule_writing", "permissions.guarded"), 1),
+    **dict.fromkeys(("permissions.policy", "permissions.decision", "permissions.explaining"), 1),
+    **dict.fromkeys(("permissions.modes", "permissions.options"), 1),
+    **dict.fromkeys(("permissions.shell.words", "permissions.shell.parse", "permissions.shell.wrappers"), 1),
+    **dict.fromkeys(("permissions.shell.launching", "permissions.shell.matching", "permissions.shell.files"), 1),
+    **dict.fromkeys(("permissions.shell.reading", "permissions.shell.writing", "permissions.shell.deciding"), 1),
+    "permissions.shell.visible": 1,
     "json_places": 1,
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
     # 2 adapters

@@ -10,7 +10,15 @@ import anyio
 from attrs import define, field
 
 from agent_core.ids import AgentId, ConversationId, new_conversation_id
-from agent_core.loading.configuration import Configuration, Project, config_dir, home_dir, load, settings_files
+from agent_core.loading.configuration import (
+    Configuration,
+    Project,
+    config_dir,
+    home_dir,
+    load,
+    settings_files,
+    state_dir,
+)
 from agent_core.loading.layers import Layer, Level
 from agent_core.permissions.grants import SessionGrants
 from agent_core.permissions.types import Destination
@@ -132,7 +140,7 @@ def find_project(root: Path) -> Project:
 def _signature(project: Project, env: Mapping[str, str]) -> object:
     """Of the agents' files, and of where trust is written."""
     home = config_dir(env)
-    files = [home_dir(env) / ".claude.json"]
+    files = [home_dir(env) / ".claude.json", state_dir(env) / "trust.json"]
     folders = [project.root, *project.root.parents]
     for folder in folders[: folders.index(project.top) + 1]:
         files += sorted((folder / ".claude" / "agents").rglob("*.md"))

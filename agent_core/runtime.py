@@ -39,6 +39,7 @@ from agent_core.forking import prepare_fork
 from agent_core.ids import MAIN, RequestId, new_conversation_id
 from agent_core.loading.configuration import state_dir
 from agent_core.loading.layers import Layer
+from agent_core.loading.trust import remember
 from agent_core.messages import TextBlock
 from agent_core.model.messages_api import MessagesApi
 from agent_core.model.providers import Credentials, credentials
@@ -302,6 +303,15 @@ class Runtime:
         self._said[folder] = (settings, trusted)
         if folder not in self.folders:
             self.folders = (*self.folders, folder)
+
+    async def trust(self, folder: Path, trusted: bool) -> None:
+        """The person's word on a folder, kept for later; what its files want counts from now on, or no more. OSError
+        when it cannot be kept."""
+        project = await self.project(folder)
+        await anyio.to_thread.run_sync(remember, project.project.top, state_dir(self.env), trusted)
+        if folder in self._said:
+            self._said[folder] = (self._said[folder][0], trusted)
+        await self.project(folder)
 
     def close_folder(self, folder: Path) -> None:
         """The editor has taken `folder` out of its workspace; agents that work there go on."""

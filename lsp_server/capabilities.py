@@ -27,6 +27,7 @@ METHODS = (
     "agent/spawn",
     "agent/stop",
     "agent/transcript",
+    "agent/trust",
     "agent/wait",
 )
 """Repeats the keys of `protocol.INBOUND`, which costs 100 ms to import; a test holds them equal."""

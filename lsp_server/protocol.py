@@ -195,6 +195,17 @@ class WaitParams:
 
 
 @frozen
+class TrustParams:
+    uri: str
+    trusted: bool
+
+
+@frozen
+class TrustResult:
+    trusted: bool
+
+
+@frozen
 class TranscriptParams:
     agent_id: str
     after_seq: int | None = None
@@ -539,6 +550,7 @@ INBOUND: dict[str, tuple[type, type]] = {
     "agent/conversations": (ConversationsParams, ConversationsResult),
     "agent/conversation": (ConversationParams, ConversationResult),
     "agent/wait": (WaitParams, AgentResult),
+    "agent/trust": (TrustParams, TrustResult),
     "agent/transcript": (TranscriptParams, TranscriptResult),
     "agent/definitions": (DefinitionsParams, DefinitionsResult),
     "agent/permissions": (PermissionsParams, PermissionsResult),

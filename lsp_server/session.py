@@ -23,6 +23,7 @@ from lsp_server.plain_progress import PlainProgress
 from lsp_server.progress import DeltaMerger
 from lsp_server.prompts import EditorAsker
 from lsp_server.rpc import AgentProtocol
+from lsp_server.trusting import offer_trust
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ class EditorSession:
     folders: tuple[Path, ...] = ()
     settings: dict[str, Any] = field(factory=dict)
     trusted: bool | None = None
+    trusts: dict[Path, bool] = field(factory=dict)
+    """What the person said of single folders since."""
 
     def __attrs_post_init__(self) -> None:
         self.client = EditorClient(self.rpc, self.support)
@@ -69,7 +72,7 @@ class EditorSession:
     def tell_workspace(self) -> None:
         """Settings and trust are those of this editor's own folders: workspaces in one process share neither."""
         for folder in self.folders:
-            self.runtime.open_folder(folder, encodable(self.settings), self.trusted)
+            self.runtime.open_folder(folder, encodable(self.settings), self.trusts.get(folder, self.trusted))
 
     def change_folders(self, removed: set[Path], added: list[Path]) -> None:
         """A workspace without any folder keeps those that it had."""
@@ -95,6 +98,12 @@ class EditorSession:
         """The faults of agent and settings files as they are, and from now on as they come and go."""
         await self.faults.show(self.folders)
         await watch_files(self.rpc, self.support, self.runtime, self.folders)
+        for folder in self.folders:
+            await offer_trust(self, folder)
+
+    async def trust(self, folder: Path, trusted: bool) -> None:
+        self.trusts[folder] = trusted
+        await self.runtime.trust(folder, trusted)
 
     def look_for_faults(self) -> None:
         self.group.start_soon(self.faults.show, self.folders)

@@ -40,7 +40,7 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(
         ("model.messages_api", "model.providers", "transcript.writer", "transcript.index", "permissions.grants"), 2
     ),
-    **dict.fromkeys(("loading.agent_files", "loading.settings_files", "loading.configuration"), 2),
+    **dict.fromkeys(("loading.agent_files", "loading.settings_files", "loading.trust", "loading.configuration"), 2),
     **dict.fromkeys(("loading.layers", "loading.permission_settings"), 2),
     **dict.fromkeys(("review_targets", "decisions", "task_list"), 2),
     # 3 engine

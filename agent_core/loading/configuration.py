@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from agent_core.guidance.builtin_agents import builtin_definitions
 from agent_core.loading.agent_files import merge, read_folder, read_mapping
 from agent_core.loading.layers import Layer, Level, read_layer
 from agent_core.loading.settings_files import combine
+from agent_core.loading.trust import trusted_before, waiting
 from agent_core.permissions.types import PermissionRule
 from agent_core.settings import Settings
 
@@ -40,6 +40,8 @@ class Configuration:
     trusted: bool
     layers: tuple[Layer, ...] = ()
     idle: tuple[tuple[PermissionRule, str], ...] = ()
+    waiting: tuple[str, ...] = ()
+    """What the folder's own files want, in words, while it is not trusted."""
 
 
 def load(
@@ -57,7 +59,7 @@ def load(
     problems: list[Problem] = []
     home = config_dir(env)
     if trusted is None:
-        trusted = _trusted_before(project, env)
+        trusted = trusted_before(project.top, state_dir(env), home_dir(env))
     layers = _layers(project, env, client, cli_settings, earlier, problems)
     combined = combine(layers, env, home_dir(env), trusted, problems)
     settings = combined.settings
@@ -66,7 +68,8 @@ def load(
     groups = [cli, *folders, read_folder(home / "agents", "user"), (builtin_definitions(settings.explore_model), [])]
     definitions = merge(groups)
     found = (*problems, *definitions.problems)
-    return Configuration(settings, definitions, found, trusted, layers, combined.idle)
+    waits = () if trusted else waiting(layers, definitions)
+    return Configuration(settings, definitions, found, trusted, layers, combined.idle, waits)
 
 
 def settings_files(project: Project, env: Mapping[str, str]) -> tuple[tuple[Path, Path, Level], ...]:
@@ -117,12 +120,3 @@ def _upward(project: Project) -> list[Path]:
     """The working folder and its parents up to the repository root, the nearest first."""
     folders = [project.root, *project.root.parents]
     return folders[: folders.index(project.top) + 1] if project.top in folders else [project.root]
-
-
-def _trusted_before(project: Project, env: Mapping[str, str]) -> bool:
-    try:
-        known = json.loads((home_dir(env) / ".claude.json").read_text("utf-8-sig"))
-        entry = known["projects"][str(project.top)]
-        return entry["hasTrustDialogAccepted"] is True
-    except (OSError, ValueError, KeyError, TypeError):
-        return False

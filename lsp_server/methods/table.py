@@ -24,6 +24,7 @@ from lsp_server.methods import (
     spawn,
     stop,
     transcript,
+    trust,
     wait,
 )
 from lsp_server.methods.documents import register_documents
@@ -41,6 +42,7 @@ TABLE: dict[str, Callable[[EditorSession, Any], Awaitable[Any]]] = {
     "agent/conversations": conversations.handle,
     "agent/conversation": conversation.handle,
     "agent/wait": wait.handle,
+    "agent/trust": trust.handle,
     "agent/transcript": transcript.handle,
     "agent/definitions": definitions.handle,
     "agent/permissions": permissions.handle,

@@ -14,6 +14,7 @@ export const methods = {
   conversations: "agent/conversations",
   conversation: "agent/conversation",
   wait: "agent/wait",
+  trust: "agent/trust",
   transcript: "agent/transcript",
   definitions: "agent/definitions",
   permissions: "agent/permissions",
@@ -47,6 +48,7 @@ export interface Calls {
   conversations: { params: ConversationsParams; result: ConversationsResult };
   conversation: { params: ConversationParams; result: ConversationResult };
   wait: { params: WaitParams; result: AgentResult };
+  trust: { params: TrustParams; result: TrustResult };
   transcript: { params: TranscriptParams; result: TranscriptResult };
   definitions: { params: DefinitionsParams; result: DefinitionsResult };
   permissions: { params: PermissionsParams; result: PermissionsResult };
@@ -192,6 +194,15 @@ export interface ConversationResult {
 
 export interface WaitParams {
   agentId: string;
+}
+
+export interface TrustParams {
+  uri: string;
+  trusted: boolean;
+}
+
+export interface TrustResult {
+  trusted: boolean;
 }
 
 export interface TranscriptParams {

@@ -412,6 +412,21 @@ function M.request(name, params, on_result, on_error)
   end)
 end
 
+--- Your word on the folder that the server works in.
+---@param yes boolean
+function M.trust(yes)
+  M.with_server(function()
+    local root = client and client.config.root_dir
+    if not root then
+      return ui.fail("The agent server works in no folder")
+    end
+    M.request("trust", { uri = vim.uri_from_fname(root), trusted = yes }, function(result)
+      local text = result.trusted and "Trusted, its own settings count now: %s" or "Not trusted: %s"
+      ui.note(text:format(ui.visible(root)))
+    end)
+  end)
+end
+
 local group = api.nvim_create_augroup("agent_ls_client", {})
 api.nvim_create_autocmd({ "BufReadPost", "BufNewFile", "BufFilePost" }, {
   group = group,

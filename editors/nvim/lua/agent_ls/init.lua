@@ -166,13 +166,19 @@ local commands = {
     local agents = require("agent_ls.agents")
     choose(wanted, agents.is_forkable, "No agent has said anything yet", agents.fork)
   end,
+  trust = function(word)
+    if word ~= "" and word ~= "no" then
+      return ui.fail((":Agent trust takes no, or nothing, not %s"):format(word))
+    end
+    require("agent_ls.client").trust(word == "")
+  end,
   log = function(wanted)
     choose(wanted, any, "There are no agents yet", function(info)
       require("agent_ls.log").open(info)
     end)
   end,
 }
-local NAMES = { "spawn", "list", "approve", "review", "stop", "background", "resume", "send", "fork", "log" }
+local NAMES = { "spawn", "list", "approve", "review", "stop", "background", "resume", "send", "fork", "log", "trust" }
 --- Which agents each command is for.
 local FITS = {
   review = "is_reviewable",

@@ -16,6 +16,7 @@ M.methods = {
   conversations = "agent/conversations",
   conversation = "agent/conversation",
   wait = "agent/wait",
+  trust = "agent/trust",
   transcript = "agent/transcript",
   definitions = "agent/definitions",
   permissions = "agent/permissions",
@@ -152,6 +153,13 @@ M.notifications = {
 
 ---@class agent_ls.WaitParams
 ---@field agentId string
+
+---@class agent_ls.TrustParams
+---@field uri string
+---@field trusted boolean
+
+---@class agent_ls.TrustResult
+---@field trusted boolean
 
 ---@class agent_ls.TranscriptParams
 ---@field agentId string

@@ -4,6 +4,7 @@
     permission_settings.py  rules, mode, folders and managed policy of all layers
     settings_files.py   all layers to one `Settings`
     agent_files.py      `.claude/agents/**/*.md` and the built-ins to `Definitions`
+    trust.py            which folders the person has trusted, and what waits in others
     configuration.py    both together, for one project: the entry point
 
 Deliberately absent: hooks, MCP servers, skills and CLAUDE.md (later parts), and anything that runs what it reads.

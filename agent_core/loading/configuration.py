@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from agent_core.definitions import Definitions, Problem
 from agent_core.guidance.builtin_agents import builtin_definitions
 from agent_core.loading.agent_files import merge, read_folder, read_mapping
+from agent_core.loading.hook_settings import HookSettings, read_hooks
 from agent_core.loading.settings_files import Layer, combine, read_layer
 from agent_core.settings import Settings
 
@@ -32,6 +33,7 @@ class Configuration:
     definitions: Definitions
     problems: tuple[Problem, ...]
     trusted: bool
+    hooks: HookSettings = field(factory=HookSettings)
 
 
 def load(
@@ -56,11 +58,12 @@ def load(
         read_layer(home / "settings.json", home, False, problems),
     ]
     settings = combine(layers, env, trusted, problems)
+    hooks = read_hooks(layers[0], layers[1], layers[2:], trusted, problems)
     folders = [read_folder(folder / ".claude" / "agents", "project") for folder in _upward(project)]
     cli = read_mapping(cli_agents or {}, Path("--agents"), "cli")
     groups = [cli, *folders, read_folder(home / "agents", "user"), (builtin_definitions(settings.explore_model), [])]
     definitions = merge(groups)
-    return Configuration(settings, definitions, (*problems, *definitions.problems), trusted)
+    return Configuration(settings, definitions, (*problems, *definitions.problems), trusted, hooks)
 
 
 def config_dir(env: Mapping[str, str]) -> Path:

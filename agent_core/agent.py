@@ -87,6 +87,8 @@ class Agent:
     """What became of open calls that an earlier process had begun."""
     addressed: dict[str, AgentId] = field(factory=dict)
     """Which agent each name has reached from here first."""
+    detached: set[anyio.CancelScope] = field(factory=set)
+    """Hooks that nobody waits for; a stop ends them."""
     open_asks: int = 0
     forgotten: bool = False
     """Between runs: the conversation is in the transcript, not here."""
@@ -208,6 +210,8 @@ class Agent:
         self.stop_asked = True
         if self.scope is not None:
             self.scope.cancel()
+        for scope in self.detached:
+            scope.cancel()
 
 
 def user_message(*blocks: Block, meta: str | None = None) -> Message:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from attrs import frozen
 
+from agent_core.hooks.values import Hook
 from agent_core.permissions.types import PermissionMode
 
 Source = Literal["managed", "cli", "project", "user", "plugin", "builtin"]
@@ -40,6 +41,7 @@ class AgentDefinition:
     isolation: Isolation | None = None
     color: str | None = None
     read_only: bool = False
+    hooks: tuple[Hook, ...] = ()
 
 
 @frozen

@@ -15,6 +15,7 @@ from agent_core.transcript.writer import TranscriptWriter
 
 if TYPE_CHECKING:
     from agent_core.agent import Agent
+    from agent_core.hooks.runner import HookRunner
 
 
 @define(eq=False)
@@ -29,6 +30,7 @@ class Engine:
     slots: Slots
     writer: TranscriptWriter
     stagger: Stagger
+    hooks: HookRunner
     interactive: bool
     """A person is there, who can be asked and told."""
     begin: Callable[[Agent, str], None]

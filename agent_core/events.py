@@ -2,7 +2,7 @@
 
     EventBody
       Durable: Started StatusChanged MessageAdded ToolCalled ToolEnded PermissionAsked PermissionSettled
-               UsageReported FilesChanged Notified Compacted Ended
+               UsageReported FilesChanged Notified Compacted HookRan Ended
       Passing: TextDelta ThinkingDelta ToolOutput Retrying
 
 Durable events are numbered without gaps, written to the transcript and replayed. Passing ones are shown live and
@@ -20,6 +20,7 @@ from typing import Any, Literal
 from attrs import frozen
 
 from agent_core.definitions import Isolation
+from agent_core.hooks.values import HookOutcome
 from agent_core.ids import AgentId, ConversationId, MessageId, RequestId
 from agent_core.messages import Message, ResultContent, StopReason, Usage
 from agent_core.permissions.types import DecidedBy, PermissionMode, ToolKind
@@ -187,6 +188,15 @@ class Compacted:
 
 
 @frozen
+class HookRan:
+    """A hook was called at that event of the agent's work and answered `outcome`; `message` is for people (HK-4)."""
+
+    hook_event: str
+    outcome: HookOutcome
+    message: str | None = None
+
+
+@frozen
 class Ended:
     """The end of one run, with the agent's final state."""
 
@@ -235,6 +245,7 @@ DurableBody = (
     | FilesChanged
     | Notified
     | Compacted
+    | HookRan
     | Ended
 )
 PassingBody = TextDelta | ThinkingDelta | ToolOutput | Retrying

@@ -52,6 +52,15 @@ class ProcessResult:
     truncated: bool
 
 
+@frozen
+class Exchange:
+    """What a program made of its input. `exit_code` is None when the time ran out; both outputs are shortened."""
+
+    exit_code: int | None
+    stdout: str
+    stderr: str
+
+
 class Processes(Protocol):
     async def run(
         self,
@@ -67,6 +76,13 @@ class Processes(Protocol):
         group: SIGTERM, two seconds, SIGKILL. `env` is added to a copy of ours without secrets. OSError when it
         cannot start.
         """
+        ...
+
+    async def exchange(
+        self, argv: Sequence[str], *, cwd: Path, timeout: float, max_output: int, env: Mapping[str, str], stdin: bytes
+    ) -> Exchange:
+        """As `run`, for a program that reads `stdin` and answers on two outputs, each of at most `max_output`
+        characters. One that does not read all of it is fine."""
         ...
 
     def kill_all(self) -> None:

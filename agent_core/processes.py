@@ -17,13 +17,14 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 
 import anyio
 import anyio.abc
 from attrs import define, field
 
-from agent_core.ports import ProcessResult
+from agent_core.ports import Exchange, ProcessResult
 
 _CHUNK = 64 * 1024
 _MAX_DRAIN = 1024 * 1024  # more than a pipe can hold
@@ -78,7 +79,7 @@ class LocalProcesses:
             self._live.add(process.pid)
             try:
                 with anyio.move_on_after(timeout) as limit:
-                    await _follow(process, reader, output)
+                    await _follow(process, (reader, output))
             finally:
                 await _clear_away(process)
                 self._live.discard(process.pid)
@@ -86,6 +87,24 @@ class LocalProcesses:
         timed_out = limit.cancelled_caught
         exit_code = None if timed_out else process.returncode
         return ProcessResult(exit_code, output.finish(), timed_out, output.dropped > 0)
+
+    async def exchange(
+        self, argv: Sequence[str], *, cwd: Path, timeout: float, max_output: int, env: Mapping[str, str], stdin: bytes
+    ) -> Exchange:
+        """See the port."""
+        out, err = ShortenedOutput(max_output), ShortenedOutput(max_output)
+        with _pipe() as (reader, writer), _pipe() as (errors, error_writer), _source() as (source, feeder):
+            process = await _start(argv, cwd, child_environment(env), writer, error_writer, source)
+            self._live.add(process.pid)
+            try:
+                with anyio.move_on_after(timeout) as limit:
+                    await _follow(process, (reader, out), (errors, err), feed=(feeder, stdin))
+            finally:
+                await _clear_away(process)
+                self._live.discard(process.pid)
+            _drain(reader, out)
+            _drain(errors, err)
+        return Exchange(None if limit.cancelled_caught else process.returncode, out.finish(), err.finish())
 
     def kill_all(self) -> None:
         """SIGKILL to everything still running. For the end of the program; neither waits nor fails."""
@@ -151,24 +170,56 @@ def _pipe() -> Iterator[tuple[int, int]]:
         os.close(reader)
 
 
-async def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], writer: int) -> anyio.abc.Process:
-    """Takes over `writer`. Shielded, so that no process starts without us knowing its pid."""
+@contextmanager
+def _source() -> Iterator[tuple[int, FileIO]]:
+    """A pipe that the child reads; its own end is taken over by `_start`."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with FileIO(writer, "wb") as file:
+        yield reader, file
+
+
+async def _start(
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    writer: int,
+    errors: int | None = None,
+    source: int = subprocess.DEVNULL,
+) -> anyio.abc.Process:
+    """Takes over the descriptors. Shielded, so that no process starts without us knowing its pid."""
+    stderr = writer if errors is None else errors
     try:
         with anyio.CancelScope(shield=True):
             process = await anyio.open_process(
-                list(argv), stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, cwd=cwd, env=env,
-                start_new_session=True,
+                list(argv), stdin=source, stdout=writer, stderr=stderr, cwd=cwd, env=env, start_new_session=True,
             )  # fmt: skip
     finally:
-        os.close(writer)
+        for descriptor in {writer, stderr, source} - {subprocess.DEVNULL}:
+            os.close(descriptor)
     return process
 
 
-async def _follow(process: anyio.abc.Process, reader: int, output: ShortenedOutput) -> None:
+async def _follow(
+    process: anyio.abc.Process, *outputs: tuple[int, ShortenedOutput], feed: tuple[FileIO, bytes] | None = None
+) -> None:
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_pump, reader, output)
+        for reader, output in outputs:
+            tasks.start_soon(_pump, reader, output)
+        if feed is not None:
+            tasks.start_soon(_feed, *feed)
         await process.wait()
         tasks.cancel_scope.cancel()
+
+
+async def _feed(writer: FileIO, data: bytes) -> None:
+    """All of it, then the end. A program that has enough closes its side."""
+    rest = memoryview(data)
+    with suppress(BrokenPipeError):
+        while rest:
+            await anyio.wait_writable(writer)
+            rest = rest[os.write(writer.fileno(), rest[:_CHUNK]) :]
+    writer.close()
 
 
 async def _pump(reader: int, output: ShortenedOutput) -> None:

@@ -10,6 +10,7 @@ from agent_core.budget import check_budget
 from agent_core.context_room import make_all_room, make_room
 from agent_core.engine import Engine
 from agent_core.errors import ContextFull
+from agent_core.hooks.occasions import check_inbox, kept_going
 from agent_core.ids import new_message_id
 from agent_core.messages import ModelReply, StopReason, ToolUseBlock
 from agent_core.model.messages_api import call_model
@@ -23,8 +24,10 @@ STOPPED = "This call was interrupted before it ended: the user stopped the agent
 
 
 async def run_loop(agent: Agent, engine: Engine) -> StopReason:
+    kept = 0
     while True:
         if not unanswered(agent.log.state.messages):
+            await check_inbox(agent, engine)
             agent.take_inbox()
         match next_step(agent.log.state, agent.max_turns):
             case CallModel():
@@ -32,7 +35,9 @@ async def run_loop(agent: Agent, engine: Engine) -> StopReason:
             case RunTools(calls):
                 await _run_tools(agent, engine, calls)
             case Finish(reason):
-                return reason
+                if not await kept_going(agent, engine, kept, may=reason is StopReason.END_TURN):
+                    return reason
+                kept += 1
             case step:
                 assert_never(step)
 

@@ -36,6 +36,8 @@ from agent_core.errors import (
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Event, Notified
 from agent_core.forking import prepare_fork
+from agent_core.hooks.occasions import end_sessions
+from agent_core.hooks.runner import HookRunner
 from agent_core.ids import MAIN, RequestId, new_conversation_id
 from agent_core.loading.configuration import state_dir
 from agent_core.loading.layers import Layer
@@ -532,6 +534,7 @@ async def open_runtime(
                 slots=Slots(runtime._limit),
                 writer=writer,
                 stagger=Stagger(clock),
+                hooks=HookRunner(),
                 interactive=runtime.interactive,
                 begin=runtime.begin,
                 agents=runtime._agents,
@@ -542,6 +545,7 @@ async def open_runtime(
             try:
                 yield runtime
             finally:
+                await end_sessions(runtime.engine)
                 group.cancel_scope.cancel()
     finally:
         processes.kill_all()

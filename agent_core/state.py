@@ -12,6 +12,7 @@ from agent_core.events import (
     Ended,
     Event,
     FilesChanged,
+    HookRan,
     MessageAdded,
     Notified,
     PermissionAsked,
@@ -89,7 +90,7 @@ def apply(state: AgentState | None, event: Event) -> AgentState:
         case Ended(info):
             _check_move(state.info.status, info.status)
             return evolve(state, info=info)
-        case ToolEnded() | Notified() | TextDelta() | ThinkingDelta() | ToolOutput() | Retrying():
+        case ToolEnded() | Notified() | HookRan() | TextDelta() | ThinkingDelta() | ToolOutput() | Retrying():
             return state
         case _:
             assert_never(body)

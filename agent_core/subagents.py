@@ -19,6 +19,7 @@ from agent_core.errors import AgentError, TranscriptFailed
 from agent_core.events import Ended, StatusChanged
 from agent_core.forking import first_message
 from agent_core.guidance.environment import environment
+from agent_core.hooks.occasions import HOOK, at_start
 from agent_core.ids import new_message_id
 from agent_core.isolation import isolate, settle
 from agent_core.messages import Message, StopReason, TextBlock, Usage
@@ -84,7 +85,8 @@ async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
             agent.record(StatusChanged(TaskStatus.RUNNING, agent.background))
             await isolate(agent, engine)
             await agent.recall()
-            _add_first(agent, engine, first)
+            first = _task(agent, first)
+            _add_first(agent, engine, _with_context(first, await at_start(agent, engine, first)))
             return Outcome(TaskStatus.COMPLETED, await with_summaries(agent, engine, lambda: run_loop(agent, engine)))
     except AgentError as error:
         return Outcome(TaskStatus.FAILED, error=str(error))
@@ -107,14 +109,28 @@ def _queue(agent: Agent) -> Callable[[int], None]:
     return moved
 
 
+def _task(agent: Agent, first: Message | None) -> Message | None:
+    """Of an agent that was interrupted in the queue: what it was launched for."""
+    state = agent.log.state
+    if first is None and not state.messages and agent.task:
+        return user_message(TextBlock(agent.task))
+    return first
+
+
+def _with_context(first: Message | None, added: tuple[str, ...]) -> Message | None:
+    """With what hooks add (CTX-6)."""
+    if not added:
+        return first
+    blocks = tuple(TextBlock(text) for text in added)
+    return user_message(*blocks, meta=HOOK) if first is None else evolve(first, content=(*first.content, *blocks))
+
+
 def _add_first(agent: Agent, engine: Engine, first: Message | None) -> None:
     """What the run is about. Calls that an earlier process left open are answered before anything else is said."""
     if unanswered(agent.log.state.messages):
         if first is not None:
             agent.inbox.append(Incoming(first))
         return
-    if first is None and not agent.log.state.messages and agent.task:
-        first = user_message(TextBlock(agent.task))
     agent.take_inbox()  # it came before
     if first is not None:
         _add_task(agent, engine, first)
@@ -122,7 +138,8 @@ def _add_first(agent: Agent, engine: Engine, first: Message | None) -> None:
 
 def _add_task(agent: Agent, engine: Engine, task: Message) -> None:
     if agent.fork and not agent.log.state.messages:
-        agent.add_forked(first_message(agent, task.text, engine.clock.now().date().isoformat()))
+        text = "\n\n".join(block.text for block in task.content if isinstance(block, TextBlock))
+        agent.add_forked(first_message(agent, text, engine.clock.now().date().isoformat()))
     else:
         agent.add(_with_environment(agent, engine, task))
 

@@ -18,6 +18,7 @@ from agent_core.agent import Agent, locations
 from agent_core.engine import Engine
 from agent_core.errors import ToolError
 from agent_core.events import FilesChanged, ToolCalled, ToolEnded, ToolOutput
+from agent_core.hooks.occasions import after_tool
 from agent_core.launching import AgentLauncher
 from agent_core.messages import TextBlock, ToolResultBlock, ToolUseBlock
 from agent_core.messenger import AgentMessenger
@@ -40,6 +41,7 @@ class ToolBatch:
     calls: tuple[ToolUseBlock, ...]
     results: dict[str, ToolResultBlock] = field(factory=dict)
     comments: list[str] = field(factory=list)
+    _ran: dict[str, tuple[Tool, Mapping[str, Any], ToolContext]] = field(factory=dict)
 
     async def run(self) -> None:
         for call in self.calls:
@@ -66,12 +68,27 @@ class ToolBatch:
     async def _one(self, call: ToolUseBlock) -> None:
         started = self.engine.clock.monotonic()
         result = await self._result(call)
-        self.results[call.id] = ToolResultBlock(call.id, result.content, result.is_error)
         duration = round((self.engine.clock.monotonic() - started) * 1000)
+        try:
+            result = await self._after(call, result, duration)
+        finally:  # a hook that is cut off takes nothing from a call that has ended
+            self._end(call, result, duration)
+
+    def _end(self, call: ToolUseBlock, result: ToolResult, duration: int) -> None:
+        self.results[call.id] = ToolResultBlock(call.id, result.content, result.is_error)
         status: Literal["completed", "failed"] = "failed" if result.is_error else "completed"
         self.agent.record(ToolEnded(call.id, status, result.content, result.diff, duration))
         if result.changed:
             self.agent.record(FilesChanged(result.changed))
+
+    async def _after(self, call: ToolUseBlock, result: ToolResult, duration: int) -> ToolResult:
+        """Hooks after a call that was allowed to run."""
+        if call.id not in self._ran:
+            return result
+        tool, input, context = self._ran[call.id]
+        result, notes = await after_tool(self.agent, self.engine, tool, call.id, input, result, duration, context)
+        self.comments.extend(notes)
+        return result
 
     async def _result(self, call: ToolUseBlock) -> ToolResult:
         tool = self.agent.tools.get(call.name)
@@ -98,9 +115,11 @@ class ToolBatch:
         permitted = await permit(self.agent, self.engine, tool, call.id, call.input, context)
         self._keep_comment(permitted)
         self.agent.record(ToolOutput(call.id, ""))
+        self._ran[call.id] = (tool, permitted.input, context)
         return await tool.run(permitted.input, context)
 
     def _keep_comment(self, permitted: Permitted) -> None:
+        self.comments.extend(permitted.notes)
         if permitted.edited:
             self.comments.append(f"The user changed the input of the call to: {dict(permitted.input)}")
         if permitted.comment:

@@ -138,6 +138,8 @@ def event_body(body: events.EventBody) -> wire.Json:
             return {"kind": "notification", "fromAgentId": from_agent_id, "status": status.value, "summary": summary}
         case events.Compacted(before, after, trigger):
             return {"kind": "compacted", "beforeTokens": before, "afterTokens": after, "trigger": trigger}
+        case events.HookRan():
+            return _with({"kind": "hook", "hookEvent": body.hook_event, "outcome": body.outcome}, message=body.message)
         case events.Ended(info):
             return {"kind": "ended", "agent": to_wire(agent(info))}
         case events.TextDelta(message_id, delta):

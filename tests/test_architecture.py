@@ -17,7 +17,7 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(
         ("ids", "messages", "events", "definitions", "tool", "task", "errors", "ports", "permissions.types"), 0
     ),
-    "task_items": 0,
+    **dict.fromkeys(("task_items", "hooks.values"), 0),
     # 1 pure
     **dict.fromkeys(("settings", "state", "turn", "line_diff", "merge", "text", "text_file", "text_form", "review"), 1),
     **dict.fromkeys(("review_parts", "review_plans", "tool_pool", "tool_input", "event_log", "conversations"), 1),
@@ -33,7 +33,9 @@ LAYERS: dict[str, int] = {
     "permissions.shell.visible": 1,
     "json_places": 1,
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
+    **dict.fromkeys(("hooks.parsing", "hooks.matching", "hooks.answers"), 1),
     # 2 adapters
+    **dict.fromkeys(("hooks.command", "hooks.http", "loading.hook_settings"), 2),
     **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),
     **dict.fromkeys(("recovery", "restoring", "transcript.reading"), 2),
     **dict.fromkeys(("worktree", "worktree_claim", "worktree_names", "snapshot", "snapshot_files", "applying"), 2),
@@ -51,6 +53,7 @@ LAYERS: dict[str, int] = {
         ("permissions.broker", "permissions.gate", "reviews", "subagents", "forking", "reviving", "isolation"), 3
     ),
     **dict.fromkeys(("messenger", "budget", "context_room", "tool_runner", "progress_summary"), 3),
+    **dict.fromkeys(("hooks.model", "hooks.runner", "hooks.moments", "hooks.dispatch", "hooks.occasions"), 3),
     # 4 façade
     "runtime": 4,
 }
@@ -67,6 +70,7 @@ CORE_MAY_IMPORT = {
     "jsonschema",
     "mcp",
     "pathspec",
+    "aiohttp",
     "tree_sitter",
     "tree_sitter_bash",
     "yaml",

@@ -10,6 +10,8 @@ from typing import Any
 from attrs import evolve
 
 from agent_core.definitions import PRECEDENCE, AgentDefinition, Definitions, Problem, Source
+from agent_core.hooks.parsing import of_agent, parse_hooks
+from agent_core.hooks.values import Hook
 from agent_core.permissions.types import PermissionMode
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -135,6 +137,7 @@ class _Reader:
             background=self._flag("background"),
             isolation="worktree" if self._choice("isolation", ("worktree", "none")) == "worktree" else None,
             color=self._choice("color", _COLORS),
+            hooks=self._hooks(source),
         )
 
     def _names(self, field: str) -> tuple[str, ...] | None:
@@ -149,6 +152,18 @@ class _Reader:
         # An allow-list that cannot be read must not become "everything".
         self._warn(field, "must be a list of tool names; no tool is given")
         return () if field == "tools" else None
+
+    def _hooks(self, source: Source) -> tuple[Hook, ...]:
+        """HK-2. A plugin's agents bring none."""
+        value = self.fields.get("hooks")
+        if value is not None and source == "plugin":
+            self._warn("hooks", "of a plugin's agent do not run")
+            return ()
+
+        def report(message: str) -> None:
+            self.problems.append(Problem(self.path, self._line("hooks"), 2, message))
+
+        return of_agent(parse_hooks(value, str(self.path), source == "project", report), report)
 
     def _text(self, field: str) -> str | None:
         value = self.fields.get(field)

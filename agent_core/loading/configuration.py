@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from agent_core.definitions import Definitions, Problem
 from agent_core.guidance.builtin_agents import builtin_definitions
 from agent_core.loading.agent_files import merge, read_folder, read_mapping
+from agent_core.loading.hook_settings import HookSettings, read_hooks
 from agent_core.loading.layers import Layer, Level, read_layer
 from agent_core.loading.settings_files import combine
 from agent_core.loading.trust import trusted_before, waiting
@@ -42,6 +43,7 @@ class Configuration:
     idle: tuple[tuple[PermissionRule, str], ...] = ()
     waiting: tuple[str, ...] = ()
     """What the folder's own files want, in words, while it is not trusted."""
+    hooks: HookSettings = field(factory=HookSettings)
 
 
 def load(
@@ -63,13 +65,14 @@ def load(
     layers = _layers(project, env, client, cli_settings, earlier, problems)
     combined = combine(layers, env, home_dir(env), trusted, problems)
     settings = combined.settings
+    hooks = read_hooks(layers, settings.policy, problems)
     folders = [read_folder(folder / ".claude" / "agents", "project") for folder in _upward(project)]
     cli = read_mapping(cli_agents or {}, Path("--agents"), "cli")
     groups = [cli, *folders, read_folder(home / "agents", "user"), (builtin_definitions(settings.explore_model), [])]
     definitions = merge(groups)
     found = (*problems, *definitions.problems)
     waits = () if trusted else waiting(layers, definitions)
-    return Configuration(settings, definitions, found, trusted, layers, combined.idle, waits)
+    return Configuration(settings, definitions, found, trusted, layers, combined.idle, waits, hooks)
 
 
 def settings_files(project: Project, env: Mapping[str, str]) -> tuple[tuple[Path, Path, Level], ...]:

@@ -32,10 +32,11 @@ class Permissions:
     idle: list[tuple[PermissionRule, str]] = field(factory=list)
 
 
-def policy_of(layers: Sequence[Layer], problems: list[Problem]) -> Policy:
-    """A managed file that cannot be read, and never could, forbids all that policy can forbid."""
+def policy_of(layers: Sequence[Layer], trusted: bool, problems: list[Problem]) -> Policy:
+    """A managed file that cannot be read, and never could, forbids all that policy can forbid. Hooks, which may be the
+    user's guards, are switched off by a trusted folder only."""
     managed = [layer for layer in layers if layer.level == "managed"]
-    others = [layer for layer in layers if layer.level != "managed"]
+    others = [layer for layer in layers if layer.level != "managed" and (trusted or not layer.from_project)]
     if any(layer.state == "unknown" for layer in managed):
         return Policy(True, True, True, True)
     return Policy(

@@ -40,7 +40,7 @@ def combine(
             continue  # its deny and ask rules hold all the same
         hidden = {"baseUrl", "provider", "apiKeyHelper"} if layer.from_project else set()
         values.update(_checked({k: v for k, v in layer.values.items() if k not in hidden}, layer, problems))
-    policy = policy_of(layers, problems)
+    policy = policy_of(layers, trusted, problems)
     permissions = rules_of(layers, policy, trusted, problems)
     settings = evolve(
         _settings(values, env),

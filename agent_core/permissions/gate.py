@@ -1,9 +1,14 @@
-"""One pipeline for every call of every agent (A25): facts, decision, ask, and the decision again on changed input."""
+"""One pipeline for every call of every agent (A25), and the decision again on whatever input comes out of it (B10).
+
+PreToolUse hooks, deny rules, ask rules, mode, allow rules, PermissionRequest hooks, a person. What a hook allows is
+allowed as by a rule of settings: rules that deny or ask, and what only a person decides, stand above it.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +18,9 @@ from attrs import evolve, frozen
 
 from agent_core.errors import ToolError
 from agent_core.events import Outcome, PermissionAsked, PermissionSettled
+from agent_core.hooks.dispatch import dispatch, hooks_of, observe
+from agent_core.hooks.matching import Verdict
+from agent_core.hooks.moments import Moment, permission_moment, tool_moment
 from agent_core.ids import new_request_id
 from agent_core.permissions.broker import NOBODY, Settled, is_stop
 from agent_core.permissions.decision import decide
@@ -27,6 +35,8 @@ from agent_core.permissions.types import (
     Ask,
     Deny,
     Destination,
+    OptionKind,
+    PermissionDecision,
     PermissionFacts,
     PermissionMode,
     PermissionOption,
@@ -44,16 +54,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+NOTIFY_SECONDS = 6.0
+"""How long an ask is open before Notification hooks are called."""
 HOW_TO_GO_ON = "Don't look for another way to do the same: go on without it, or say what you need and why."
 
 
 @frozen
 class Permitted:
-    """`input` is what was allowed; `edited` when a person changed it."""
+    """`input` is what was allowed; `edited` when a person changed it. `notes` of hooks are for the model."""
 
     input: Mapping[str, Any]
     comment: str | None = None
     edited: bool = False
+    notes: tuple[str, ...] = ()
 
 
 async def permit(
@@ -61,15 +74,112 @@ async def permit(
 ) -> Permitted:
     """ToolError with a reason for the model when the call may not run."""
     await agent.project.refresh_settings()
+    speaks = speaks_of(agent, tool, input, context)
+    said = await dispatch(agent, engine, tool_moment("PreToolUse", agent, tool.name, use_id, input, speaks))
+    if said.decision == "deny":
+        raise ToolError(f"A PreToolUse hook refused this call{_because(said)}. {HOW_TO_GO_ON}")
+    if said.input is not None and (problem := invalid(tool, said.input)):
+        raise ToolError(f"A PreToolUse hook changed the input, but it cannot run: {problem}")
+    final = input if said.input is None else said.input
+    permitted = await _decided(agent, engine, tool, use_id, final, context, said)
+    return evolve(permitted, notes=_notes(said))
+
+
+async def _decided(
+    agent: Agent, engine: Engine, tool: Tool, use_id: str, input: Mapping[str, Any], context: ToolContext, said: Verdict
+) -> Permitted:
     facts = await _facts(tool, input, context)
-    match decide(_call(tool, facts), policy_context(agent)):
+    match _decide(agent, _call(tool, facts), said):
         case Allow():
             return Permitted(input)
         case Deny(_, reason):
             raise ToolError(f"Not permitted: {reason}. {HOW_TO_GO_ON}")
         case Ask(reason):
             request = _request(agent, engine, tool, use_id, input, facts, reason)
-            return await _permit_by_asking(agent, engine, tool, request, context)
+            by_hook = await _permit_by_hook(agent, engine, tool, request, context, said)
+            if isinstance(by_hook, Permitted):
+                return by_hook
+            return await _permit_by_asking(agent, engine, tool, by_hook, context)
+
+
+def _decide(agent: Agent, call: Call, said: Verdict) -> PermissionDecision:
+    context = policy_context(agent)
+    if said.decision == "allow":
+        return decide(call, _allowing(context, call.tool))
+    decision = decide(call, context)
+    if said.decision != "ask" or not isinstance(decision, Allow):
+        return decision
+    reason = f"a PreToolUse hook asks{_because(said)}"
+    if agent.mode is PermissionMode.DONT_ASK:
+        return Deny("hook", f"the mode dontAsk never asks, and {reason}")
+    return Ask(reason)
+
+
+def _allowing(context: PolicyContext, tool: str) -> PolicyContext:
+    """With what a hook allows, as a rule of its own: so it can be no stronger than one."""
+    return evolve(context, rules=(*context.rules, PermissionRule(tool, None, "allow", "a hook")))
+
+
+async def _permit_by_hook(
+    agent: Agent, engine: Engine, tool: Tool, request: PermissionRequest, context: ToolContext, before: Verdict
+) -> Permitted | PermissionRequest:
+    """What PermissionRequest hooks decide in place of a person (CTX-3), else the request that a person must answer."""
+    speaks = speaks_of(agent, tool, request.input, context)
+    said = await dispatch(agent, engine, permission_moment(agent, request, speaks))
+    if said.decision == "deny":
+        _settled_by_hook(agent, request, OptionKind.REJECT_ONCE, said)
+        if said.interrupt:
+            agent.stop()
+        raise ToolError(f"A PermissionRequest hook refused this call{_because(said)}. {HOW_TO_GO_ON}")
+    if said.decision != "allow" or before.decision == "ask":
+        return request
+    input = request.input if said.input is None else said.input
+    if problem := invalid(tool, input):
+        raise ToolError(f"A PermissionRequest hook changed the input, but it cannot run: {problem}")
+    facts = await _facts(tool, input, context)
+    match _decide(agent, _call(tool, facts), said):
+        case Allow():
+            _settled_by_hook(agent, request, OptionKind.ALLOW_ONCE, said)
+            return Permitted(input)
+        case Deny(_, reason):
+            raise ToolError(f"A PermissionRequest hook changed the input, but {reason}. {HOW_TO_GO_ON}")
+        case Ask(reason):
+            return _request(agent, engine, tool, request.tool_use_id, input, facts, reason)
+
+
+def _settled_by_hook(agent: Agent, request: PermissionRequest, outcome: OptionKind, said: Verdict) -> None:
+    agent.record(PermissionAsked(request.id, request.title, request.tool_use_id))
+    agent.record(PermissionSettled(request.id, request.title, outcome, "hook", said.reason or None))
+
+
+def _because(said: Verdict) -> str:
+    return f": {said.reason}" if said.reason else ""
+
+
+def _notes(said: Verdict) -> tuple[str, ...]:
+    changed = (f"A PreToolUse hook changed the input of the call to: {dict(said.input)}",) if said.input else ()
+    return (*changed, *(f"A PreToolUse hook adds:\n{text}" for text in said.context))
+
+
+def speaks_of(
+    agent: Agent, tool: Tool, input: Mapping[str, Any], context: ToolContext
+) -> Callable[[PermissionRule], Awaitable[bool]]:
+    """Whether a hook's `if` is about this call. Where that cannot be told the hook runs: it may be a guard."""
+
+    async def speaks(rule: PermissionRule) -> bool:
+        try:
+            facts = await _facts(tool, input, context)
+        except (ToolError, OSError):
+            return True
+        subject = Subject(tool.name, facts, facts.agent or "", policy_context(agent).matching)
+        return judge(rule, subject) is not Match.NO
+
+    return speaks
+
+
+async def is_free(agent: Agent, tool: Tool, input: Mapping[str, Any], context: ToolContext) -> bool:
+    """Whether the agent could make this call without anybody being asked."""
+    return isinstance(decide(_call(tool, await _facts(tool, input, context)), policy_context(agent)), Allow)
 
 
 async def _facts(tool: Tool, input: Mapping[str, Any], context: ToolContext) -> PermissionFacts:
@@ -150,7 +260,8 @@ async def _ask(agent: Agent, engine: Engine, request: PermissionRequest, tool: T
     settled = Settled(Outcome.WITHDRAWN, "none")
     try:
         await agent.log.written()
-        settled = await engine.broker.ask(request, partial(invalid, tool))
+        async with _told_of(agent, engine, request):
+            settled = await engine.broker.ask(request, partial(invalid, tool))
         await _store(agent, settled)
     finally:
         if settled.outcome == Outcome.WITHDRAWN:
@@ -161,6 +272,24 @@ async def _ask(agent: Agent, engine: Engine, request: PermissionRequest, tool: T
     if is_stop(settled):
         agent.stop()
     return settled
+
+
+@asynccontextmanager
+async def _told_of(agent: Agent, engine: Engine, request: PermissionRequest) -> AsyncIterator[None]:
+    """Notification hooks learn of an ask that stays open for a while."""
+    if not hooks_of(agent, engine, "Notification"):
+        yield
+        return
+    fields = {"message": f"{request.agent_type} asks: {request.title}", "notification_type": "permission_prompt"}
+    async with anyio.create_task_group() as group:
+        group.start_soon(_notify, agent, engine, Moment("Notification", "permission_prompt", fields))
+        yield
+        group.cancel_scope.cancel()
+
+
+async def _notify(agent: Agent, engine: Engine, moment: Moment) -> None:
+    await anyio.sleep(NOTIFY_SECONDS)
+    observe(agent, engine, moment)
 
 
 async def _store(agent: Agent, settled: Settled) -> None:

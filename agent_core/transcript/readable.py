@@ -10,6 +10,7 @@ from agent_core.events import (
     Ended,
     Event,
     FilesChanged,
+    HookRan,
     MessageAdded,
     Notified,
     PermissionAsked,
@@ -56,6 +57,8 @@ def render(event: Event) -> str:
             return f"*{summary}*\n\n"
         case Compacted(before_tokens=before, after_tokens=after):
             return f"*Made room in the context: {before} tokens became about {after}*\n\n"
+        case HookRan():
+            return f"*Hook {event.body.hook_event}: {event.body.outcome}{_said(event.body.message)}*\n\n"
         case Ended(info):
             usage = info.usage
             line = f"{info.status}, {usage.total_tokens} tokens, {usage.tool_uses} tool uses, {usage.duration_ms} ms"
@@ -66,6 +69,10 @@ def render(event: Event) -> str:
             return ""
         case _:
             assert_never(event.body)
+
+
+def _said(message: str | None) -> str:
+    return f" ({_shortened(' '.join(message.split()))})" if message else ""
 
 
 def _message(message: Message) -> str:

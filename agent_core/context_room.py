@@ -32,12 +32,14 @@ class _Result:
     tokens: int
 
 
+def is_full(agent: Agent, env: Mapping[str, str]) -> bool:
+    return _used(agent) >= _limit(agent, env)
+
+
 def make_room(agent: Agent, env: Mapping[str, str]) -> None:
-    """Before a request: from the limit on half of it is made free, so that the cache is broken seldom."""
-    limit = _limit(agent, env)
+    """Half of the limit is made free, so that the cache is broken seldom."""
     used = _used(agent)
-    if used >= limit:
-        _clear(agent, used, used - limit // 2)
+    _clear(agent, used, used - _limit(agent, env) // 2)
 
 
 def make_all_room(agent: Agent) -> bool:

@@ -7,10 +7,10 @@ from typing import assert_never
 from agent_core.agent import Agent, user_message
 from agent_core.agent_listing import tell_agents
 from agent_core.budget import check_budget
-from agent_core.context_room import make_all_room, make_room
+from agent_core.context_room import is_full, make_all_room, make_room
 from agent_core.engine import Engine
 from agent_core.errors import ContextFull
-from agent_core.hooks.occasions import check_inbox, kept_going
+from agent_core.hooks.occasions import check_inbox, kept_going, may_compact
 from agent_core.ids import new_message_id
 from agent_core.messages import ModelReply, StopReason, ToolUseBlock
 from agent_core.model.messages_api import call_model
@@ -45,7 +45,8 @@ async def run_loop(agent: Agent, engine: Engine) -> StopReason:
 async def _call_model(agent: Agent, engine: Engine) -> None:
     await tell_agents(agent)
     check_budget(agent, engine)
-    make_room(agent, engine.env)
+    if is_full(agent, engine.env) and await may_compact(agent, engine):
+        make_room(agent, engine.env)
     await agent.log.written()
     try:
         reply = await _reply(agent, engine)

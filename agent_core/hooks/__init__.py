@@ -7,9 +7,9 @@
     command.py http.py model.py   one kind of hook each; runner.py chooses among them and reports every failure
     dispatch.py   `dispatch(agent, engine, moment)`: the one way in, for the engine
     moments.py    what each event tells its hooks
-    occasions.py  the calls at the beginning and the end of sessions, agents and worktrees
+    occasions.py  the calls at the beginning and the end of sessions and agents, and after a tool
 
-Deliberately absent: hooks of plugins and skills, `asyncRewake`, `defer` as more than an ask, PowerShell, and MCP
-servers (`HookRunner.mcp_tool` is where they come in). To add an event, touch
-`values.EVENTS`, `moments.py` and its caller.
+Deliberately absent: the events of worktrees, hooks of plugins and skills, `asyncRewake`, `defer` as more than an ask,
+PowerShell, and MCP servers (`HookRunner.mcp_tool` is where they come in). To add an event, touch `values.EVENTS`,
+`moments.py` and its caller.
 """

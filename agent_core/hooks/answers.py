@@ -32,8 +32,6 @@ class _Bad(ValueError):
 def of_process(event: str, code: int, stdout: str, stderr: str) -> Answer:
     """Of a command that has ended by itself."""
     answer = of_text(event, stdout)
-    if event == "WorktreeCreate":
-        return _made(answer, code, stdout, stderr)
     if code == 0:
         return answer
     said = cut(stderr.strip())
@@ -80,16 +78,6 @@ def cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "\n[... the rest of this hook's text is left out ...]"
 
 
-def _made(answer: Answer, code: int, stdout: str, stderr: str) -> Answer:
-    """WorktreeCreate: the last line of its output is the folder, and any other exit code than 0 is a failure."""
-    if code != 0:
-        return failed(f"it ended with exit code {code}: {cut(stderr.strip()) or 'it said nothing'}")
-    if answer.path or answer.outcome == "error":
-        return answer
-    lines = [line.strip() for line in stdout.splitlines() if line.strip()]
-    return evolve(answer, path=lines[-1]) if lines else failed("it printed no folder")
-
-
 def _read(event: str, value: Mapping[str, Any]) -> Answer:
     specific = value.get("hookSpecificOutput")
     if specific is not None and not isinstance(specific, Mapping):
@@ -110,7 +98,6 @@ def _read(event: str, value: Mapping[str, Any]) -> Answer:
         answer,
         context=context,
         message=answer.message or _text(value, "systemMessage"),
-        path=_text(own, "worktreePath") or _text(value, "worktreePath"),
         output=_text(own, "updatedToolOutput") if event == "PostToolUse" else None,
     )
 

@@ -25,7 +25,7 @@ Decision = Literal["deny", "ask", "allow"]
 class Verdict:
     """The answers of all hooks of a moment. `decision` and `blocked` hold the strictest, with the reasons given.
 
-    `input`, `output` and `path` are the last ones in the order of the configuration.
+    `input` and `output` are the last ones in the order of the configuration.
     """
 
     decision: Decision | None = None
@@ -34,7 +34,6 @@ class Verdict:
     output: str | None = None
     context: tuple[str, ...] = ()
     blocked: str | None = None
-    path: str | None = None
     stop: str | None = None
     interrupt: bool = False
     failures: tuple[str, ...] = ()
@@ -109,7 +108,6 @@ def merge(answers: Iterable[Answer]) -> Verdict:
         output=_last(each.output for each in every),
         context=tuple(each.context for each in every if each.context),
         blocked="\n".join(dict.fromkeys(blocks)) if blocks else None,
-        path=_last(each.path for each in every),
         stop=stops[0] if stops else None,
         interrupt=any(each.interrupt for each in every if each.outcome == "deny"),
         failures=tuple(each.message or each.outcome for each in every if each.outcome in ("error", "timeout")),

@@ -92,6 +92,12 @@ async def kept_going(agent: Agent, engine: Engine, before: int, *, may: bool) ->
     return True
 
 
+async def may_compact(agent: Agent, engine: Engine) -> bool:
+    """A PreCompact hook can keep everything in the context, for as long as the service takes it."""
+    said = await dispatch(agent, engine, Moment("PreCompact", "auto", {"trigger": "auto", "custom_instructions": ""}))
+    return said.blocked is None
+
+
 async def end_sessions(engine: Engine) -> None:
     """All of them share the one and a half seconds that a program has for its end."""
     with anyio.move_on_after(1.5, shield=True):

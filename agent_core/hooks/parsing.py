@@ -19,6 +19,7 @@ OF_AGENTS = frozenset({"PreToolUse", "PostToolUse", "Stop", "SubagentStop"})
 _LATER = frozenset(
     {"UserPromptExpansion", "PermissionDenied", "PostToolBatch", "StopFailure", "TaskCreated", "TaskCompleted"}
     | {"TeammateIdle", "ConfigChange", "CwdChanged", "FileChanged", "DirectoryAdded", "InstructionsLoaded"}
+    | {"WorktreeCreate", "WorktreeRemove", "PostCompact"}
     | {"Elicitation", "ElicitationResult", "MessageDisplay"}
 )
 """Events of the format that are never raised here."""

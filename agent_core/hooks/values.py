@@ -24,9 +24,6 @@ EVENTS: Mapping[str, Kind] = {
     "Stop": "none",
     "Notification": "source",
     "PreCompact": "source",
-    "PostCompact": "source",
-    "WorktreeCreate": "none",
-    "WorktreeRemove": "none",
 }
 """Every event that is raised here, with what its matcher is about."""
 
@@ -95,8 +92,8 @@ class Hook:
 class Answer:
     """What one hook said. `outcome` and `message` are for people, everything else is for the engine.
 
-    `input` replaces the call's whole input, `output` the result that the model reads, `context` is added for the model,
-    `path` is the folder that a WorktreeCreate hook made. `stop`: `continue: false`. `interrupt`: of a refusal.
+    `input` replaces the call's whole input, `output` the result that the model reads, `context` is added for the
+    model. `stop`: `continue: false`. `interrupt`: of a refusal.
     """
 
     outcome: HookOutcome = "ok"
@@ -105,7 +102,6 @@ class Answer:
     input: Mapping[str, Any] | None = None
     output: str | None = None
     context: str | None = None
-    path: str | None = None
     stop: bool = False
     interrupt: bool = False
 

@@ -114,7 +114,7 @@ async def test_a_request_holds_everything_that_a_person_must_know(desk):
 
 
 async def test_a9_the_call_is_announced_before_it_is_asked_for(desk):
-    agent, held = await start_asking(desk, "true")
+    agent, held = await start_asking(desk, "/bin/true")
     # the journal of what the editor received, in its order
     journal = [m for m in desk.client.messages if m.method in ("agent/progress", "agent/permission")]
     kinds = ["ask" if m.is_request else m.params["event"]["kind"] for m in journal]
@@ -162,21 +162,21 @@ async def test_an_edit_is_shown_as_a_diff_and_as_an_edit_to_draw(desk):
 
 
 async def test_allowed_for_the_session_also_counts_for_another_agent(desk):
-    agent, held = await start_asking(desk, "echo once")
+    agent, held = await start_asking(desk, "/bin/echo once")
     held.reply({"optionId": "allowSession"})
     await desk.ended(agent)
     desk.client.forbid("agent/permission")
-    desk.says(shell("echo once"), shell("echo once "), say("done"))
+    desk.says(shell("/bin/echo once"), shell("/bin/echo once "), say("done"))
     other = await desk.run("again")
     assert (other["status"], desk.told(1), desk.told(2)) == ("completed", "once\n", "once\n")
     assert not (desk.repo.path / ".claude").exists()
 
 
 async def test_allowed_for_the_session_says_nothing_of_a_longer_command(desk):
-    agent, held = await start_asking(desk, "echo once")
+    agent, held = await start_asking(desk, "/bin/echo once")
     held.reply({"optionId": "allowSession"})
     await desk.ended(agent)
-    agent, held = await start_asking(desk, "echo once; touch made")
+    agent, held = await start_asking(desk, "/bin/echo once; touch made")
     held.reply({"optionId": "rejectOnce"})
     await desk.ended(agent)
     assert not (desk.repo.path / "made").exists()
@@ -203,22 +203,22 @@ async def test_b2_allowed_always_is_added_to_the_local_settings_and_takes_nothin
         "model": "opus",
     }
     desk.repo.write({".claude/settings.local.json": json.dumps(before)})
-    agent, held = await start_asking(desk, "echo always")
+    agent, held = await start_asking(desk, "/bin/echo always")
     held.reply({"optionId": "allowAlways", "destination": "localSettings"})
     await desk.ended(agent)
-    permissions = {**before["permissions"], "allow": [*before["permissions"]["allow"], "Bash(echo always)"]}
+    permissions = {**before["permissions"], "allow": [*before["permissions"]["allow"], "Bash(/bin/echo always)"]}
     assert path.read_text() == json.dumps({**before, "permissions": permissions})  # to the byte, on one line as it was
     assert sorted(each.name for each in path.parent.iterdir()) == ["settings.local.json"]
     desk.client.forbid("agent/permission")
-    desk.says(shell("echo always"), say("done"))
+    desk.says(shell("/bin/echo always"), say("done"))
     await desk.run("the other one")
     assert desk.told(1) == "always\n"
 
 
 async def test_b2_two_answers_at_the_same_time_are_both_kept(desk):
     desk.script(
-        conversation(shell("echo one"), say("done"), name="one", first_user="first"),
-        conversation(shell("echo two"), say("done"), name="two", first_user="second"),
+        conversation(shell("/bin/echo one"), say("done"), name="one", first_user="first"),
+        conversation(shell("/bin/echo two"), say("done"), name="two", first_user="second"),
     )
     desk.client.hold("agent/permission")
     agents = [await desk.spawn("first"), await desk.spawn("second")]
@@ -227,7 +227,7 @@ async def test_b2_two_answers_at_the_same_time_are_both_kept(desk):
     for agent in agents:
         await desk.ended(agent)
     kept = json.loads((desk.repo.path / ".claude" / "settings.local.json").read_text())
-    assert sorted(kept["permissions"]["allow"]) == ["Bash(echo one)", "Bash(echo two)"]
+    assert sorted(kept["permissions"]["allow"]) == ["Bash(/bin/echo one)", "Bash(/bin/echo two)"]
 
 
 async def test_settings_that_cannot_be_extended_are_left_as_they_are(desk):
@@ -262,25 +262,25 @@ async def test_b4_an_untrusted_folder_is_not_offered_what_would_not_be_read_back
 async def test_deny_comes_before_ask_and_ask_before_allow(desk):
     rules = {
         "permissions": {
-            "allow": ["Bash(echo 1)", "Bash(echo 2)", "Bash(echo 3)"],
-            "ask": ["Bash(echo 2)", "Bash(echo 3)"],
-            "deny": ["Bash(echo 3)"],
+            "allow": ["Bash(/bin/echo 1)", "Bash(/bin/echo 2)", "Bash(/bin/echo 3)"],
+            "ask": ["Bash(/bin/echo 2)", "Bash(/bin/echo 3)"],
+            "deny": ["Bash(/bin/echo 3)"],
         }
     }
     desk.repo.write({".claude/settings.json": json.dumps(rules)})
-    desk.says(say(*(use("Bash", command=f"echo {n}") for n in (1, 2, 3))), say("done"))
+    desk.says(say(*(use("Bash", command=f"/bin/echo {n}") for n in (1, 2, 3))), say("done"))
     desk.client.hold("agent/permission")
     agent = await desk.spawn()
     held = await asked(desk, agent)
     source = desk.repo.path / ".claude" / "settings.json"
-    asking = f"the rule Bash(echo 2) in {source}:1 asks"
-    assert (held.params["title"], held.params["reason"]) == ("Bash echo 2", asking)
+    asking = f"the rule Bash(/bin/echo 2) in {source}:1 asks"
+    assert (held.params["title"], held.params["reason"]) == ("Bash /bin/echo 2", asking)
     held.reply({"optionId": "allowOnce"})
     await desk.ended(agent)
     assert desk.results(1) == [
         (False, "1\n"),
         (False, "2\n"),
-        (True, f"Not permitted: denied by the rule Bash(echo 3) in {source}:1. {GO_ON}"),
+        (True, f"Not permitted: denied by the rule Bash(/bin/echo 3) in {source}:1. {GO_ON}"),
     ]
 
 
@@ -314,7 +314,7 @@ async def test_the_model_reads_why_it_was_refused_and_goes_on(desk):
 
 
 async def test_a_comment_on_an_allowed_call_is_told_after_its_result(desk):
-    agent, held = await start_asking(desk, "echo hi")
+    agent, held = await start_asking(desk, "/bin/echo hi")
     held.reply({"optionId": "allowOnce", "comment": "but only this once"})
     await desk.ended(agent)
     assert desk.told(1) == "hi\n\nThe user allowed the call and says: but only this once"
@@ -332,11 +332,11 @@ async def test_a28_reject_and_stop_ends_the_agent(desk):
 @pytest.mark.spec("PM-5")
 async def test_what_runs_is_the_command_as_the_person_changed_it(desk):
     agent, held = await start_asking(desk, "touch made")
-    held.reply({"optionId": "allowOnce", "updatedInput": {"command": "touch other && echo done"}})
+    held.reply({"optionId": "allowOnce", "updatedInput": {"command": "touch other && /bin/echo done"}})
     await desk.ended(agent)
     made = sorted(path.name for path in desk.repo.path.iterdir() if path.name in ("made", "other"))
     assert made == ["other"]
-    change = "The user changed the input of the call to: {'command': 'touch other && echo done'}"
+    change = "The user changed the input of the call to: {'command': 'touch other && /bin/echo done'}"
     assert desk.told(1) == f"done\n\n{change}"
 
 
@@ -473,7 +473,7 @@ async def test_a3_six_agents_ask_at_the_same_time_and_each_gets_its_own_answer(d
 
 
 async def test_a16_what_hides_in_a_command_is_not_offered_for_longer_than_once(desk):
-    command = "echo hi" + "\t" * 500 + "\u202e; touch made"
+    command = "/bin/echo hi" + "\t" * 500 + "\u202e; touch made"
     agent, held = await start_asking(desk, command)
     assert held.params["detail"]["command"] == command
     assert [each["kind"] for each in held.params["options"]] == ["allowOnce", "rejectOnce", "rejectAndStop"]
@@ -493,21 +493,21 @@ UNTOUCHED = "def add(a, b):\n    return a - b\n"
 
 @pytest.mark.spec("PM-1", "TL-6")
 async def test_plan_denies_edits_and_asks_for_commands(desk):
-    desk.says(*EDIT, shell("touch made"), say("done"))
+    desk.says(*EDIT, shell("sh -c 'touch made'"), say("done"))
     desk.client.on("agent/permission", lambda params: {"optionId": option(params, "rejectOnce")})
     info = await desk.run(permissionMode="plan")
     assert info["permissionMode"] == "plan"
     reason = "the mode plan allows no edits; describe the change instead"
     assert desk.told(2) == f"Not permitted: {reason}. {GO_ON}"
-    assert [each["title"] for each in desk.client.received("agent/permission")] == ["Bash touch made"]
+    assert [each["title"] for each in desk.client.received("agent/permission")] == ["Bash sh -c 'touch made'"]
     assert (desk.repo.path / "app.py").read_text() == UNTOUCHED
 
 
 @pytest.mark.spec("PM-1")
 async def test_dont_ask_denies_without_asking(desk):
-    desk.repo.write({".claude/settings.json": '{"permissions": {"allow": ["Bash(echo fine)"]}}'})
+    desk.repo.write({".claude/settings.json": '{"permissions": {"allow": ["Bash(/bin/echo fine)"]}}'})
     desk.client.forbid("agent/permission")
-    desk.says(*EDIT, shell("touch made"), shell("echo fine"), say("done"))
+    desk.says(*EDIT, shell("touch made"), shell("/bin/echo fine"), say("done"))
     info = await desk.run(permissionMode="dontAsk")
     assert (info["status"], desk.told(4)) == ("completed", "fine\n")
     assert [desk.told(2), desk.told(3)] == [
@@ -525,7 +525,7 @@ async def test_accept_edits_edits_in_place_but_neither_outside_nor_what_commands
         *EDIT,
         say(use("Write", file_path=str(outside), content="x")),
         say(use("Write", file_path=".git/hooks/pre-commit", content="x")),
-        shell("touch made"),
+        shell("sh -c 'touch made'"),
         say("done"),
     )
     desk.client.on("agent/permission", lambda params: {"optionId": option(params, "rejectOnce")})

@@ -59,7 +59,7 @@ async def test_the_whole_path_by_commands(plain: Desk):
     desk.says(
         say(use("Read", file_path="app.py")),
         say(use("Edit", file_path="app.py", old_string="a - b", new_string="a + b")),
-        say(use("Bash", command="true")),
+        say(use("Bash", command="/bin/true")),
         say("Repaired."),
     )
     agent = await spawn(desk, prompt="Repair the thing", isolation="worktree")
@@ -67,15 +67,15 @@ async def test_the_whole_path_by_commands(plain: Desk):
     worktree = (await desk.info(agent))["worktree"]["path"]
     assert held.params == {
         "type": 2,
-        "message": "general-purpose (Repair the thing) asks: Bash true\nno rule allows this command\nCommand: true\n"
+        "message": "general-purpose (Repair the thing) asks: Bash /bin/true\nno rule allows this command\nCommand: /bin/true\n"
         f"Directory: {worktree}",
         "actions": [
             {"title": "Allow once"},
-            {"title": "Allow for this session: Bash(true)"},
-            {"title": "Always allow Bash(true) (.claude/settings.local.json)"},
+            {"title": "Allow for this session: Bash(/bin/true)"},
+            {"title": "Always allow Bash(/bin/true) (.claude/settings.local.json)"},
             {"title": "Reject"},
-            {"title": "Reject for this session: Bash(true)"},
-            {"title": "Always reject Bash(true) (.claude/settings.local.json)"},
+            {"title": "Reject for this session: Bash(/bin/true)"},
+            {"title": "Always reject Bash(/bin/true) (.claude/settings.local.json)"},
             {"title": "Reject and stop the agent"},
         ],
     }
@@ -109,7 +109,7 @@ async def test_progress_is_begun_reported_and_ended(plain: Desk):
     tokens = []
     desk.client.on("window/workDoneProgress/create", lambda params: tokens.append(params["token"]))
     desk.client.on(ASK, lambda params: ALLOW)
-    desk.says(say(use("Read", file_path="app.py")), say(use("Bash", command="true")), say("done"))
+    desk.says(say(use("Read", file_path="app.py")), say(use("Bash", command="/bin/true")), say("done"))
     agent = await spawn(desk, description="look")
     await wait(desk, agent)
     await desk.client.expect("$/progress", lambda params: params["value"]["kind"] == "end")
@@ -119,7 +119,7 @@ async def test_progress_is_begun_reported_and_ended(plain: Desk):
         for value in (
             {"kind": "begin", "title": "general-purpose: look", "cancellable": True},
             {"kind": "report", "message": "Read app.py", "cancellable": True},
-            {"kind": "report", "message": "Bash true", "cancellable": True},
+            {"kind": "report", "message": "Bash /bin/true", "cancellable": True},
             {"kind": "report", "message": "needs your answer", "cancellable": True},
             {"kind": "end", "message": "completed"},
         )
@@ -197,7 +197,10 @@ async def test_questions_come_one_at_a_time(plain: Desk):
     desk = plain
     names = ("one", "two", "three")
     desk.script(
-        *(conversation(say(use("Bash", command=f"echo {n}")), say("done"), name=n, first_user=f"<{n}>") for n in names)
+        *(
+            conversation(say(use("Bash", command=f"/bin/echo {n}")), say("done"), name=n, first_user=f"<{n}>")
+            for n in names
+        )
     )
     desk.client.hold(ASK)
     agents = [await spawn(desk, prompt=f"<{name}>") for name in names]
@@ -207,7 +210,7 @@ async def test_questions_come_one_at_a_time(plain: Desk):
         while len((await command(desk, "permissions"))["requests"]) < 4 - count:
             pass
         assert len(desk.client.received(ASK)) == count
-        seen.append(held.params["message"].partition("Command: echo ")[2].partition("\n")[0])
+        seen.append(held.params["message"].partition("Command: /bin/echo ")[2].partition("\n")[0])
         held.reply(ALLOW)
     assert sorted(seen) == sorted(names)
     assert [(await wait(desk, agent))["status"] for agent in agents] == ["completed"] * 3
@@ -231,7 +234,7 @@ async def test_code_actions_launch_answer_review_and_apply(plain: Desk):
         )
 
     desk.says(
-        say(use("Bash", command="true")),
+        say(use("Bash", command="/bin/true")),
         say(use("Write", file_path="new.txt", content="new\n")),
         say("done"),
     )
@@ -245,7 +248,7 @@ async def test_code_actions_launch_answer_review_and_apply(plain: Desk):
     agent = spawned["agent"]
     await desk.client.expect(ASK, timeout=20)
     assert "Diagnostic, line 2, error: wrong sign" in desk.told(0)
-    assert await run("Agent: answer “Bash true”") == {"accepted": True}
+    assert await run("Agent: answer “Bash /bin/true”") == {"accepted": True}
     assert (await wait(desk, agent["id"]))["status"] == "completed"
     review = await run(f"Agent: review “{agent['description']}”")
     assert [file["path"] for file in review["files"]] == ["new.txt"]

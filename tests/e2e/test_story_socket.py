@@ -53,7 +53,7 @@ async def test_two_clients_see_one_agent_and_the_first_answer_wins(
     listening: Any, server_env: Any, workspace: Path, model: Any
 ) -> None:
     path, _ = listening
-    model.set_script(Script((conversation(say("I ask", use("Bash", command="true")), say("done")),)), reset=True)
+    model.set_script(Script((conversation(say("I ask", use("Bash", command="/bin/true")), say("done")),)), reset=True)
     async with await client(path, server_env, workspace) as one, await client(path, server_env, workspace) as two:
         asked, withdrawn = asyncio.Event(), asyncio.Event()
         kinds: list[str] = []

@@ -81,7 +81,7 @@ async def test_e5_a_stream_is_closed_within_a_tenth_of_a_second(desk: Desk):
 
 
 async def test_e8_stopped_in_the_middle_of_three_calls_the_conversation_goes_on(desk: Desk):
-    commands = ("echo first", "touch begun; sleep 300", "touch third")
+    commands = ("/bin/echo first", "touch begun; sleep 300", "touch third")
     allow(desk, *commands)
     desk.says(
         say("Three things.", *(use("Bash", command=command) for command in commands)),

@@ -220,7 +220,9 @@ async def test_thinking_is_told_to_people(desk: Desk):
 async def test_who_wants_no_text_deltas_gets_none_but_sees_what_commands_print(strangers_desk: Desk):
     desk = strangers_desk
     desk.client.on("agent/permission", lambda params: {"optionId": "allowOnce"})
-    desk.says(say("many words " * 50, use("Bash", command="echo one; sleep 0.2; echo two"), chunk=3), say("done"))
+    desk.says(
+        say("many words " * 50, use("Bash", command="/bin/echo one; sleep 0.2; /bin/echo two"), chunk=3), say("done")
+    )
     info = await desk.run()
     assert desk.events(info, "text", "thinking") == []
     live = [e.get("output", "") for e in desk.events(info, "toolUpdate") if e["status"] == "in_progress"]

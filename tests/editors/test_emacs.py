@@ -72,18 +72,18 @@ async def test_an_isolated_agent_is_asked_reviewed_and_applied_onto_the_unsaved_
 ):
     (workspace / "app.py").write_text(DISK)
     Repo(workspace).commit(message="with an emoji")
-    repairs(model, say(use("Bash", command="true")))
+    repairs(model, say(use("Bash", command="/bin/true")))
     found = await emacs(server_env, workspace, tmp_path / "result", prompt="Repair it", isolation="worktree")
     [question] = found["questions"]
     labels = [
         "Allow once",
-        "Allow for this session: Bash(true)",
+        "Allow for this session: Bash(/bin/true)",
         "Reject",
-        "Reject for this session: Bash(true)",
+        "Reject for this session: Bash(/bin/true)",
         "Reject and stop the agent",
     ]
     assert question["choices"] == labels
-    assert "general-purpose (Repair it) asks: Bash true" in question["question"]
+    assert "general-purpose (Repair it) asks: Bash /bin/true" in question["question"]
     assert (found["agent"]["status"], found["agent"]["result"]) == ("completed", "Repaired.")
     [file] = found["review"]["files"]
     assert [hunk["text"] for hunk in file["hunks"]] == ["-    return a - b\n+    return a + b\n"]

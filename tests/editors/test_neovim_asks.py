@@ -42,7 +42,7 @@ def ended(editor: Editor, prompt: str = "go", status: str = "completed") -> Any:
 
 @pytest.mark.spec("ED-2")
 def test_a_question_shows_all_of_it_and_its_answer_runs_the_call(editor: Editor, model: Model, repo: Repo) -> None:
-    shell(model, "echo hello > made.txt")
+    shell(model, "/bin/echo hello > made.txt")
     ask(editor)
     editor.command("Agent approve")
     screen = editor.wait_for("Question 1 of 1")
@@ -50,7 +50,7 @@ def test_a_question_shows_all_of_it_and_its_answer_runs_the_call(editor: Editor,
         "general-purpose (go)",
         "asks: ",
         "Command:",
-        "  echo hello > made.txt",
+        "  /bin/echo hello > made.txt",
         "Directory: ",
         " 1  Allow once",
         " r  Reject and say why   q  Decide later",
@@ -91,7 +91,7 @@ def test_a14_nothing_is_allowed_by_accident(editor: Editor, model: Model, repo: 
 
 def test_a14_the_next_question_has_its_own_guard_time(editor: Editor, model: Model, repo: Repo) -> None:
     model.says(
-        conversation(say(use("Bash", command="echo one")), say("done"), first_user="go", name="one"),
+        conversation(say(use("Bash", command="/bin/echo one")), say("done"), first_user="go", name="one"),
         conversation(say(use("Bash", command="touch three")), say("done"), first_user="other", name="other"),
     )
     ask(editor)
@@ -170,7 +170,7 @@ def test_a19_a26_a_question_from_any_depth_is_shown_and_stopping_withdraws_it(ed
 
 def test_a21_a_question_needs_no_open_view(editor: Editor, model: Model) -> None:
     """Also one that came before anybody looked, or that this client forgot: the server keeps the record."""
-    shell(model, "echo hello")
+    shell(model, "/bin/echo hello")
     ask(editor)
     assert editor.nvim.api.list_bufs() and "agents://" not in " ".join(b.name for b in editor.nvim.buffers)
     editor.lua("""
@@ -186,13 +186,13 @@ def test_a21_a_question_needs_no_open_view(editor: Editor, model: Model) -> None
     """)
     assert waiting(editor) == 1
     editor.command("Agent approve")
-    editor.wait_for("echo hello")
+    editor.wait_for("/bin/echo hello")
     editor.answer("1")
     ended(editor)
 
 
 def test_a_question_answered_elsewhere_closes_its_window(editor: Editor, model: Model) -> None:
-    shell(model, "echo hello")
+    shell(model, "/bin/echo hello")
     ask(editor)
     editor.command("Agent approve")
     editor.wait_for("Question 1 of 1")

@@ -35,7 +35,7 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(star
                 use("Agent", description="Count the lines", prompt="child one"),
                 use("Agent", description="Check the notes", prompt="child two"),
             ),
-            say(use("Bash", command="echo root")),
+            say(use("Bash", command="/bin/echo root")),
             say(use("Read", file_path="app.py"), use("Read", file_path="notes.txt")),
             say(
                 edit("app.py", "line_3 = 3\n", "line_3 = 33\n"),
@@ -47,8 +47,10 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(star
             first_user="Repair all",
             name="root",
         ),
-        conversation(say(use("Bash", command="wc -l app.py")), say("40 lines"), first_user="child one", name="one"),
-        conversation(say(use("Bash", command="cat notes.txt")), say("fine"), first_user="child two", name="two"),
+        conversation(
+            say(use("Bash", command="/usr/bin/wc -l app.py")), say("40 lines"), first_user="child one", name="one"
+        ),
+        conversation(say(use("Bash", command="/bin/cat notes.txt")), say("fine"), first_user="child two", name="two"),
         conversation(say("Too slow", gate="never"), first_user="Wait for me", name="slow"),
     )
     editor = start("app.py")
@@ -76,7 +78,7 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(star
     # Then the one that launched them.
     editor.wait_until(lambda: "need" in editor.status(), "the root asks")
     editor.command("Agent approve")
-    editor.wait_for("asks: ", "echo root")
+    editor.wait_for("asks: ", "/bin/echo root")
     editor.answer("1")
     editor.wait_for("Agent done: fixer")
     editor.picture("story-done")

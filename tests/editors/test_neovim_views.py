@@ -52,7 +52,7 @@ def test_the_plugin_loads_nothing_until_it_is_used(start: Start) -> None:
 def test_with_no_file_open_everything_works(start: Start, model: Model, repo: Repo) -> None:
     model.says(
         conversation(
-            say(use("Bash", command="echo hello")),
+            say(use("Bash", command="/bin/echo hello")),
             say(use("Write", file_path="new.txt", content="x\n")),
             say("done"),
         )
@@ -133,7 +133,7 @@ def test_the_list_fits_and_shows_every_depth(editor: Editor, model: Model, size:
             first_user="root go",
             name="root",
         ),
-        conversation(say(use("Bash", command="echo " + "x" * 200)), say("x"), first_user="child one", name="one"),
+        conversation(say(use("Bash", command="/bin/echo " + "x" * 200)), say("x"), first_user="child one", name="one"),
         conversation(say("x", gate="never"), first_user="child two", name="two"),
     )
     editor.resize(*size)
@@ -152,7 +152,7 @@ def test_the_list_fits_and_shows_every_depth(editor: Editor, model: Model, size:
     assert " <CR> log  r review  s stop  a approve  q close  g? more" in screen
     if size[0] == 60:
         assert badge.endswith(" NEEDS YOU")
-        assert re.search(r"\n +\d+s · .*general-purpose · Bash echo xxx.*…", screen)
+        assert re.search(r"\n +\d+s · .*general-purpose · Bash /bin/echo xxx.*…", screen)
 
 
 def test_the_cursor_of_the_list_stays_on_its_agent(editor: Editor, model: Model) -> None:
@@ -171,7 +171,7 @@ def test_the_cursor_of_the_list_stays_on_its_agent(editor: Editor, model: Model)
 
 
 def test_the_log_follows(editor: Editor, model: Model) -> None:
-    model.says(conversation(say("First words.", use("Bash", command="true")), say("Last words.")))
+    model.says(conversation(say("First words.", use("Bash", command="/bin/true")), say("Last words.")))
     editor.edit("app.py")
     editor.command("Agent spawn go")
     editor.wait_for(":Agent approve")
@@ -239,7 +239,7 @@ def test_a_server_that_dies_is_told_with_its_last_words_and_starts_again(
     program = tmp_path / "dying"
     program.write_text("#!/bin/sh\necho not important >&2\necho the disk is full >&2\nexit 3\n")
     program.chmod(0o755)
-    model.says(conversation(say(use("Bash", command="true")), say("done")))
+    model.says(conversation(say(use("Bash", command="/bin/true")), say("done")))
     editor = start("app.py")
     editor.lua("require('agent_ls').setup({ cmd = { ... } })", str(program))
     editor.command("Agent list")
@@ -280,7 +280,7 @@ def children(process: int) -> list[int]:
 
 def test_questions_that_wait_are_offered_again_to_a_view_that_comes_late(editor: Editor, model: Model) -> None:
     """`agent/permissions` on connecting; see also A21."""
-    model.says(conversation(say(use("Bash", command="true")), say("done")))
+    model.says(conversation(say(use("Bash", command="/bin/true")), say("done")))
     editor.command("Agent spawn go")
     editor.wait_for(":Agent approve")
     editor.lua("""

@@ -39,7 +39,7 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(
                 use("Agent", description="Count the lines", prompt="child one"),
                 use("Agent", description="Check the notes", prompt="child two"),
             ),
-            say(use("Bash", command="echo root")),
+            say(use("Bash", command="/bin/echo root")),
             say(use("Read", file_path="app.py"), use("Read", file_path="notes.txt")),
             say(
                 edit("app.py", "line_3 = 3\n", "line_3 = 33\n"),
@@ -51,8 +51,10 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(
             first_user="Repair all",
             name="root",
         ),
-        conversation(say(use("Bash", command="wc -l app.py")), say("20 lines"), first_user="child one", name="one"),
-        conversation(say(use("Bash", command="cat notes.txt")), say("fine"), first_user="child two", name="two"),
+        conversation(
+            say(use("Bash", command="/usr/bin/wc -l app.py")), say("20 lines"), first_user="child one", name="one"
+        ),
+        conversation(say(use("Bash", command="/bin/cat notes.txt")), say("fine"), first_user="child two", name="two"),
         conversation(say("Too slow", gate="never"), first_user="Wait for me", name="slow"),
     )
     # Unsaved work of the person, elsewhere in the file. The questions that come leave it alone.
@@ -85,7 +87,9 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(
 
     # Then the one that launched them.
     window.status_is("1 needs you")
-    window.opens(window.row("Asks:", "Bash echo root"), "Question 1 of 1", "general-purpose (Repair all)", "echo root")
+    window.opens(
+        window.row("Asks:", "Bash /bin/echo root"), "Question 1 of 1", "general-purpose (Repair all)", "/bin/echo root"
+    )
     window.picture("3-question-root")
     window.answer("1 Allow once")
     expect(window.row("Repair all", "done")).to_be_visible(timeout=120_000)

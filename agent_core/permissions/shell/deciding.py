@@ -239,6 +239,8 @@ def _written(words: Iterable[Word], where: Where, ctx: PolicyContext) -> Permiss
     if not paths:
         return Allow("mode", "it changes no file")
     decided = decide(Call("Write", ToolKind.EDIT, False, PermissionFacts(writes=paths)), ctx)
+    if isinstance(decided, Deny) and decided.decided_by == "mode":
+        return Ask("the mode plan is for reading, and this command changes files")
     by_rule = isinstance(decided, Allow) and decided.decided_by == "rule"
     return _SAYS_NOTHING if by_rule or (isinstance(decided, Ask) and _is_usual(paths, ctx)) else decided
 

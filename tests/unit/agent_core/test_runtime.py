@@ -394,7 +394,7 @@ async def test_leaving_ends_every_run_and_writes_its_end(tmp_path: Path) -> None
     async with open_shop(tmp_path, settings={"maxConcurrentAgents": 2}) as shop:
         shop.runtime.attach(Person())
         shop.script(
-            conversation(say(use("Bash", command="true")), name="asks", first_user="asks"),
+            conversation(say(use("Bash", command="/bin/true")), name="asks", first_user="asks"),
             conversation(say("word " * 99, per_delta_ms=50)),
         )
         asks, talks, queued = [await shop.spawn(task) for task in ("asks", "talks", "queued")]

@@ -184,7 +184,7 @@ async def asking(shop: Shop, info: AgentInfo) -> None:
     await shop.event(info, StatusChanged, lambda body: body.status is TaskStatus.WAITING)
 
 
-HANG, ASK = use("Hang", label="hanging"), use("Bash", command="true")
+HANG, ASK = use("Hang", label="hanging"), use("Bash", command="/bin/true")
 START = ["Started", "StatusChanged", "MessageAdded"]
 CALLED = [*START, "MessageAdded", "UsageReported", "ToolCalled"]
 PHASES = {

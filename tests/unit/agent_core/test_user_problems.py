@@ -33,12 +33,12 @@ LONG = "All of this was said before. " * 2_000
 async def test_b5_what_is_remembered_in_one_turn_holds_in_the_next(shop: Shop) -> None:
     person = Person([PermissionAnswer("allowSession")])
     shop.runtime.attach(person)
-    twice = say(use("Bash", command="echo once"))
+    twice = say(use("Bash", command="/bin/echo once"))
     shop.says(twice, twice, say("first"), twice, say("second"))
     info = await shop.run()
     info = await shop.send(info, "and again")
     assert info.result == "second"
-    assert [request.title for request in person.requests] == ["Bash echo once"]
+    assert [request.title for request in person.requests] == ["Bash /bin/echo once"]
     assert [body.status for body in shop.of(info, ToolEnded)] == ["completed"] * 3
 
 

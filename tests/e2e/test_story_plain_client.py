@@ -67,8 +67,8 @@ async def test_the_whole_path_by_commands(plain: Desk):
     worktree = (await desk.info(agent))["worktree"]["path"]
     assert held.params == {
         "type": 2,
-        "message": "general-purpose (Repair the thing) asks: Bash /bin/true\nno rule allows this command\nCommand: /bin/true\n"
-        f"Directory: {worktree}",
+        "message": "general-purpose (Repair the thing) asks: Bash /bin/true\nno rule allows this command\n"
+        f"Command: /bin/true\nDirectory: {worktree}",
         "actions": [
             {"title": "Allow once"},
             {"title": "Allow for this session: Bash(/bin/true)"},

@@ -354,6 +354,7 @@ async def test_what_cannot_be_read_is_told_to_the_model_and_it_goes_on(desk: Des
 
 
 async def test_m1_broken_files_are_named_with_their_line_and_the_others_load(desk: Desk):
+    await desk.client.request("agent/definitions", {})  # what was read before a file broke goes on
     desk.repo.write(
         {
             ".claude/agents/good.md": b"\xef\xbb\xbf---\r\nname: good\r\ndescription: Good.\r\n---\r\nBe good.\r\n",
@@ -389,7 +390,12 @@ async def test_m1_broken_files_are_named_with_their_line_and_the_others_load(des
             "default is used",
         ),
         ("agents/vague.md", 4, 2, "maxTurns must be a whole number above 0, not -1"),
-        ("settings.json", 2, 1, "not valid JSON, so the file is skipped: Expecting value"),
+        (
+            "settings.json",
+            2,
+            1,
+            "not valid JSON: Expecting value. What the file said before stays in force until it is mended",
+        ),
         (
             "settings.local.json",
             0,

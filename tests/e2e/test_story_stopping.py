@@ -181,8 +181,8 @@ async def test_a_wrong_key_is_a_failure_that_names_the_setting(desk: Desk):
     info = await desk.run()
     assert (info["status"], info["error"], len(desk.model.requests())) == (
         "failed",
-        "the model service answered 401 authentication_error: invalid x-api-key; check ANTHROPIC_API_KEY (or the key "
-        "set in the editor)",
+        "the model service answered 401 authentication_error: invalid x-api-key; check the key in the "
+        "environment (ANTHROPIC_API_KEY), or the one set in the editor",
         1,
     )
 

@@ -62,7 +62,7 @@ async def test_four_files_are_changed_in_a_worktree_and_taken_over_one_and_then_
             use("Edit", file_path="windows.txt", old_string="line 3\n", new_string="line three\nand more\n"),
             use("Edit", file_path="windows.txt", old_string="line 18\n", new_string=""),
             use("Write", file_path="docs/new/page.md", content=NEW),
-            use("Bash", command="rm CHANGELOG.md && git status --short"),
+            use("Bash", command="/bin/rm CHANGELOG.md && git status --short"),
         ),
         say("Changed four files."),
     )
@@ -71,7 +71,7 @@ async def test_four_files_are_changed_in_a_worktree_and_taken_over_one_and_then_
     held = await desk.client.held("agent/permission", timeout=30)
     place = Path(held.params["detail"]["cwd"])
     assert (held.params["title"], (place / "CHANGELOG.md").exists()) == (
-        "Bash rm CHANGELOG.md && git status --short",
+        "Bash /bin/rm CHANGELOG.md && git status --short",
         True,
     )
     held.reply({"optionId": "allowOnce"})

@@ -153,7 +153,7 @@ def test_d6_nothing_takes_the_focus(editor: Editor, model: Model) -> None:
     editor.command("wincmd p")
     model.says(
         conversation(
-            say(use("Bash", command="sleep 0.1")),
+            say(use("Bash", command="/bin/sleep 0.1")),
             *[say(call) for call in change("app.py", *TWO)],
             say("done"),
         )
@@ -231,7 +231,7 @@ def test_d21_what_was_rejected_can_be_read_and_brought_back(editor: Editor, mode
 
 
 def test_d24_a_deletion_is_asked_for_with_its_diff_in_view(editor: Editor, model: Model, repo: Repo) -> None:
-    model.says(conversation(say(use("Bash", command="rm old.txt")), say("done")))
+    model.says(conversation(say(use("Bash", command="/bin/rm old.txt")), say("done")))
     launch(editor, "isolation=worktree")
     editor.wait_for(":Agent approve")
     editor.command("Agent approve")

@@ -152,7 +152,7 @@ def test_the_list_fits_and_shows_every_depth(editor: Editor, model: Model, size:
     assert " <CR> log  r review  s stop  a approve  q close  g? more" in screen
     if size[0] == 60:
         assert badge.endswith(" NEEDS YOU")
-        assert re.search(r"\n +\d+s · .*general-purpose · Bash /bin/echo xxx.*…", screen)
+        assert re.search(r"\n +\d+s · .*general-purpose · Bash /bin.*…", screen)
 
 
 def test_the_cursor_of_the_list_stays_on_its_agent(editor: Editor, model: Model) -> None:

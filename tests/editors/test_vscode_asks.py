@@ -147,7 +147,7 @@ def test_d18_d21_deletions_are_confirmed_conflicts_shown_and_rejections_undone(
 ) -> None:
     model.says(
         conversation(
-            say(use("Read", file_path="notes.txt"), use("Bash", command="rm old.txt")),
+            say(use("Read", file_path="notes.txt"), use("Bash", command="/bin/rm old.txt")),
             say(use("Edit", file_path="notes.txt", old_string="two", new_string="zwei")),
             say("Done."),
         )

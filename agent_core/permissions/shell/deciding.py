@@ -281,7 +281,8 @@ def _redirection(redirect: Redirect, target: Word, where: Where, ctx: PolicyCont
     text = visible(f"{redirect.operator} {target.source}")
     paths = paths_of(target, where) if not target.pattern else None
     if paths is None:
-        return Part(text, Ask("where it is redirected to cannot be known"))
+        unknown = Ask("where it is redirected to cannot be known")
+        return Part(text, unknown if rules.whole is None else _by_rule(rules.whole, "allow"))
     if not paths:
         return Part(text, Allow("mode", "it changes no file"))
     facts = PermissionFacts(writes=paths) if redirect.writes else PermissionFacts(reads=paths)

@@ -163,6 +163,8 @@ def _decided(
         return _by_rule(rule, "ask")
     if rule := _first(hits, "deny", Match.UNCLEAR):
         return Ask(f"the deny rule {rule.text} in {rule.place} may speak of this")
+    if (hiding := next(filter(_hides_files, ctx.rules), None)) and goes_down(unwrapped(command)):
+        return Ask(f"it searches files by itself, which the deny rule {hiding.text} in {hiding.place} may hide")
     if reason := _critical(command, where, cwd, ctx):
         return Ask(reason)
     if ctx.mode is PermissionMode.BYPASS:
@@ -193,8 +195,6 @@ def _files(command: SimpleCommand, where: Where, ctx: PolicyContext, *, moved: b
     if (named := reads(plain)) is not None:
         if moved and plain.program == "git":
             return Ask("git in another folder may run what the settings of that folder say")
-        if goes_down(plain) and any(_hides_files(rule) for rule in ctx.rules):
-            return Ask("it searches files that rules may hide")
         return _read(_candidates(named), where, ctx)
     change = changes(plain)
     if change is None:

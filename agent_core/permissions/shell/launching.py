@@ -149,7 +149,7 @@ def _git_launches(words: tuple[Word, ...]) -> bool:
 def inner_commands(command: SimpleCommand, depth: int = 4) -> Iterator[tuple[SimpleCommand, bool]]:
     """What may be run inside, with whether that is certain: for rules that deny or ask."""
     name = family(command.program or "")
-    looks_inside = name in _ALWAYS | _SHELLS | _WRAPPERS or launches(command)
+    looks_inside = name in _ALWAYS | _SHELLS | _WRAPPERS | {"find", "git"}
     if not looks_inside or depth == 0:
         return
     certain = True

@@ -77,7 +77,7 @@ def test_a19_e2_stopping_the_root_withdraws_the_question_of_its_child(
             first_user="root go",
             name="root",
         ),
-        conversation(say(use("Bash", command="touch deep")), say("x"), first_user="child go", name="child"),
+        conversation(say(use("Bash", command="/bin/touch deep")), say("x"), first_user="child go", name="child"),
     )
     win.show_agents()
     win.launch("root go", FOLDER)

@@ -106,6 +106,10 @@ _LEAVES = frozenset(
     | {"heredoc_content"}
 )
 _QUOTED = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_start", "heredoc_end", "variable_name"})
+_RESERVED = frozenset(
+    {"!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if"}
+    | {"in", "select", "then", "until", "while"}
+)
 _HIDDEN = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$\()|[<>]\(")
 """A substitution that the grammar took for text."""
 
@@ -214,7 +218,15 @@ class _Walk:
                     raise _Unknown(f"{self.text(child)[:40]!r} as an argument is not understood")
                 case _:
                     words.append(self._word(child))
+        self._check_reserved(words)
         self.commands.append(SimpleCommand(tuple(words), tuple(assignments), self.text(node)))
+
+    def _check_reserved(self, words: list[Word]) -> None:
+        """`! ! x` runs x, and `time ! x` too: what the grammar takes for a program is none."""
+        timed = [word.source for word in words[:1]] == ["time"]
+        for word in words[: len(words) if timed else 1]:
+            if word.source in _RESERVED:
+                raise _Unknown(f"{word.source} is no program")
 
     def _word(self, node: Node) -> Word:
         self.visit(node)

@@ -150,6 +150,8 @@ def decided(command: str, ctx: PolicyContext, folder: Path) -> str:
         ("echo ${x:=y}", "ask", "ask", "ask"),
         ("echo x" + " y" * 6_000, "ask", "ask", "ask"),
         ("a\0b", "ask", "ask", "ask"),
+        ("! ! rm a.txt", "ask", "ask", "ask"),
+        ("time ! rm a.txt", "ask", "ask", "ask"),
     ],
 )
 def test_b7_every_part_is_decided_on(folder: Path, command: str, plain: str, usual: str, guard: str) -> None:

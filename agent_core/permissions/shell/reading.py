@@ -93,7 +93,7 @@ def _forbidden(word: Word, letters: str, long: tuple[str, ...]) -> bool:
 
 def _grep(words: Sequence[Word]) -> Sequence[Word] | None:
     options, _ = _sorted(words)
-    named = any(re.match(r"-[a-zA-Z]*[ef]|--regexp|--file", word.text or "") for word in options)
+    named = any(re.match(r"-[a-zA-Z]*[ef]|--regexp|--file|--type-list", word.text or "") for word in options)
     return _files("", ("--pre", "--hostname-bin", "--search-zip"), skip=0 if named else 1)(words)
 
 
@@ -104,6 +104,8 @@ def _find(words: Sequence[Word]) -> Sequence[Word] | None:
         return None
     if any(bad.fullmatch(word.text or "") for word in words):
         return None
+    while words and re.fullmatch(r"-[HLP]|-O\d?", words[0].text or ""):
+        words = words[1:]
     start = next((index for index, word in enumerate(words) if (word.text or "")[:1] in ("-", "(", "!")), len(words))
     named = [words[index + 1] for index, word in enumerate(words[:-1]) if re.match("-newer|-samefile", word.text or "")]
     return [*words[:start], *named]
@@ -186,9 +188,10 @@ _READERS: Mapping[str, Reader] = {
     "command": _command,
     "test": _files(),
     "cd": _folder,
-    **dict.fromkeys(("cat", "head", "tail", "wc", "ls", "stat", "nl", "tac", "rev", "cut", "fold", "fmt"), _files()),
+    **dict.fromkeys(("cat", "head", "tail", "ls", "stat", "nl", "tac", "rev", "cut", "fold", "fmt"), _files()),
     **dict.fromkeys(("paste", "join", "comm", "cmp", "diff", "column", "od", "hexdump", "strings", "df"), _files()),
     **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "readlink", "realpath"), _files()),
+    "wc": _files("", ("--files0-from",)),
     "du": _files("", ("--files0-from",)),
     "file": _files("mfC", ("--magic-file", "--files-from", "--compile")),
     "sort": _files("oT", ("--output", "--compress-program", "--files0-from", "--temporary-directory")),

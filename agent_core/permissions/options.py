@@ -6,12 +6,12 @@ when with them nobody would be asked again (PM-5).
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from attrs import evolve
 
 from agent_core.permissions.decision import decide
+from agent_core.permissions.path_rules import specifier_of
 from agent_core.permissions.policy import Call, PolicyContext
 from agent_core.permissions.rules import parse_rule
 from agent_core.permissions.shell.deciding import explain_command
@@ -28,8 +28,6 @@ from agent_core.permissions.types import (
 
 _MAX_RULE, _MAX_RULES = 200, 5
 """Characters of a rule, and rules of one answer, that a person can still take in."""
-
-_PATTERN_CHARACTERS = re.compile(r"([\\*?\[\]!#])")
 
 
 def options_for(call: Call, ctx: PolicyContext, persistent: Destination | None) -> tuple[PermissionOption, ...]:
@@ -97,13 +95,8 @@ def _exact_rule(tool: str, facts: PermissionFacts) -> str | None:
 
 
 def _path_rule(tool: str, paths: tuple[Path, ...]) -> str | None:
-    text = str(paths[0])
-    if len(paths) != 1 or not text.isprintable() or len(text) > _MAX_RULE:
-        return None
-    if text.endswith(" "):  # patterns lose it, and `/folder/ ` would then speak of everything in the folder
-        return None
-    escaped = _PATTERN_CHARACTERS.sub(r"\\\1", text)
-    return f"{tool}(/{escaped})"
+    specifier = specifier_of(paths[0]) if len(paths) == 1 else None
+    return f"{tool}({specifier})" if specifier else None
 
 
 def _plain(kind: OptionKind, label: str) -> PermissionOption:

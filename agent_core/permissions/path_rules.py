@@ -31,6 +31,13 @@ class MatchContext:
     ignore_case: bool = False
 
 
+def specifier_of(path: Path) -> str | None:
+    """Of a rule that matches this path and no other; None for a name that ends with a space, which patterns lose:
+    `/folder/ ` would speak of everything in the folder."""
+    text = str(path)
+    return None if text.endswith(" ") else "/" + re.sub(r"([\\*?\[\]!#])", r"\\\1", text)
+
+
 @frozen
 class Pattern:
     start: Start

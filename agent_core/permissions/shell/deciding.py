@@ -14,6 +14,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from agent_core.permissions.guarded import critical, guarded
+from agent_core.permissions.path_rules import specifier_of
 from agent_core.permissions.policy import Call, PolicyContext, decide
 from agent_core.permissions.rules import Subject, judge, parameter
 from agent_core.permissions.shell.files import Where, hidden_in_option, paths_of
@@ -290,12 +291,10 @@ def _redirection(redirect: Redirect, target: Word, where: Where, ctx: PolicyCont
     decided = decide(Call("Write" if redirect.writes else "Read", kind, not redirect.writes, facts), ctx)
     if isinstance(decided, Ask) and rules.whole is not None and not any(map(guarded, facts.writes)):
         decided = _by_rule(rules.whole, "allow")
-    rule = f"{'Edit' if redirect.writes else 'Read'}(/{escaped_path(str(paths[0]))})"
-    return Part(text, decided, rule if isinstance(decided, Ask) and not hides(rule) else None)
-
-
-def escaped_path(path: str) -> str:
-    return re.sub(r"([\\*?\[\]!#])", r"\\\1", path)
+    specifier = specifier_of(paths[0])
+    rule = f"{'Edit' if redirect.writes else 'Read'}({specifier})"
+    storable = specifier is not None and isinstance(decided, Ask) and not hides(rule)
+    return Part(text, decided, rule if storable else None)
 
 
 def _critical(command: SimpleCommand, where: Where, cwd: Path, ctx: PolicyContext) -> str | None:

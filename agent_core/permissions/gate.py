@@ -76,6 +76,7 @@ async def permit(
     await agent.project.refresh_settings()
     speaks = speaks_of(agent, tool, input, context)
     said = await dispatch(agent, engine, tool_moment("PreToolUse", agent, tool.name, use_id, input, speaks))
+    _check_stopped(said)
     if said.decision == "deny":
         raise ToolError(f"A PreToolUse hook refused this call{_because(said)}. {HOW_TO_GO_ON}")
     if said.input is not None and (problem := invalid(tool, said.input)):
@@ -126,6 +127,7 @@ async def _permit_by_hook(
     """What PermissionRequest hooks decide in place of a person (CTX-3), else the request that a person must answer."""
     speaks = speaks_of(agent, tool, request.input, context)
     said = await dispatch(agent, engine, permission_moment(agent, request, speaks))
+    _check_stopped(said)
     if said.decision == "deny":
         _settled_by_hook(agent, request, OptionKind.REJECT_ONCE, said)
         if said.interrupt:
@@ -150,6 +152,12 @@ async def _permit_by_hook(
 def _settled_by_hook(agent: Agent, request: PermissionRequest, outcome: OptionKind, said: Verdict) -> None:
     agent.record(PermissionAsked(request.id, request.title, request.tool_use_id))
     agent.record(PermissionSettled(request.id, request.title, outcome, "hook", said.reason or None))
+
+
+def _check_stopped(said: Verdict) -> None:
+    """`continue: false` ends the run, and the call that it was asked about does not begin."""
+    if said.stop is not None:
+        raise ToolError(f"A hook has ended the run: {said.stop}")
 
 
 def _because(said: Verdict) -> str:

@@ -9,8 +9,9 @@ import pytest
 from agent_core.events import PermissionAsked, PermissionSettled
 from agent_core.permissions.gate import HOW_TO_GO_ON
 from agent_core.permissions.types import PermissionAnswer, PermissionMode
+from agent_core.task import TaskStatus
 from lsp_server.demo.script import conversation, say, use
-from tests.unit.agent_core.hooks.hooking import command, decides, listens, on, pre, ran, told, trusted, write
+from tests.unit.agent_core.hooks.hooking import answers, command, decides, listens, on, pre, ran, told, trusted, write
 from tests.unit.agent_core.workshop import Person, Shop
 
 __all__ = ["trusted"]  # fixture
@@ -107,6 +108,17 @@ async def test_b10_the_input_that_a_hook_makes_is_decided_again(trusted: Shop, e
         trusted.check(info)
         trusted.runtime.detach(person)
     assert not (trusted.folder / "harmless").exists()
+
+
+@pytest.mark.spec("HK-3")
+@pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
+async def test_a_hook_that_ends_the_run_holds_the_call_back(trusted: Shop, event: str) -> None:
+    rules = ALLOW if event == "PreToolUse" else None
+    write(trusted, rules, **{event: [on("Bash", answers({"continue": False, "stopReason": "enough"}))]})
+    trusted.says(say(TOUCH), say("done"))
+    info = await trusted.run()
+    assert info.status is TaskStatus.STOPPED and not (trusted.folder / "made").exists()
+    trusted.check(info)
 
 
 @pytest.mark.spec("HK-3")

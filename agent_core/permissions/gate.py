@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 from agent_core.errors import ToolError
 from agent_core.events import Outcome, PermissionAsked, PermissionSettled
 from agent_core.hooks.dispatch import dispatch, hooks_of, observe
-from agent_core.hooks.matching import Verdict
+from agent_core.hooks.matching import NOTHING, Verdict
 from agent_core.hooks.moments import Moment, permission_moment, tool_moment
 from agent_core.ids import new_request_id
 from agent_core.permissions.broker import NOBODY, Settled, is_stop
@@ -74,6 +74,8 @@ async def permit(
 ) -> Permitted:
     """ToolError with a reason for the model when the call may not run."""
     await agent.project.refresh_settings()
+    if not hooks_of(agent, engine, "PreToolUse"):
+        return await _decided(agent, engine, tool, use_id, input, context, NOTHING)
     speaks = speaks_of(agent, tool, input, context)
     said = await dispatch(agent, engine, tool_moment("PreToolUse", agent, tool.name, use_id, input, speaks))
     _check_stopped(said)
@@ -237,11 +239,11 @@ def _session_rules(session: tuple[PermissionRule, ...], settings: Settings) -> t
 
 def hidden_files(agent: Agent) -> Callable[[Path], bool]:
     """Which files the deny rules of reading hide, for searches that come upon them from a folder above."""
-    context = policy_context(agent)
-    rules = [rule for rule in context.rules if rule.behavior == "deny" and rule.tool == "Read" and rule.specifier]
+    every = (*agent.grants.rules, *agent.project.configuration.settings.rules)
+    rules = [rule for rule in every if rule.behavior == "deny" and rule.tool == "Read" and rule.specifier]
     if not rules:
         return lambda path: False
-    matching = context.matching
+    matching = policy_context(agent).matching
 
     def denied(path: Path) -> bool:
         subject = Subject("Read", PermissionFacts(reads=(path,)), "", matching)

@@ -15,7 +15,7 @@ Layers, each importing only from those before it (tests/test_architecture.py):
                 spawning forking reviving   a new agent: from a definition, from a conversation, from a transcript
                 launching messenger         what an agent does with others: launch and wait, talk and stop
                 subagents isolation         one run from its queue to its end; the worktree around it
-                query_loop tool_runner progress_summary
+                query_loop tool_runner progress_summary handoff
     façade    runtime
 
 One append-only `EventLog` per agent; its state is a fold (`state.apply`); transcript, progress and replay read the

@@ -51,6 +51,7 @@ class Settings:
     agent_list_attachment: bool = False
     parallel_guidance: bool = True
     progress_summaries: bool = False
+    classify_handoff: bool = False
     coordinator: bool = False
     assistant: bool = False
     proactive: bool = False

@@ -19,6 +19,7 @@ from agent_core.errors import AgentError, TranscriptFailed
 from agent_core.events import Ended, StatusChanged
 from agent_core.forking import first_message
 from agent_core.guidance.environment import environment
+from agent_core.handoff import warning
 from agent_core.hooks.occasions import HOOK, at_start
 from agent_core.ids import new_message_id
 from agent_core.isolation import isolate, settle
@@ -159,7 +160,8 @@ async def _end_safely(agent: Agent, engine: Engine, outcome: Outcome, duration_m
 
 
 async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int) -> None:
-    """Answer what is open, let waiters go on, settle the worktree, write the one terminal event, tell the parent.
+    """Answer what is open, let waiters go on, check the hand-off, settle the worktree, write the one terminal event,
+    tell the parent.
 
     In this order (RUN-6), whatever hangs or fails on the way.
     """
@@ -182,10 +184,13 @@ async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int)
     )
     agent.final = final
     agent.finished.set()
+    caution = await warning(agent, engine, final)
     note = await settle(agent, engine)
-    result = "\n\n".join(part for part in (final.result, note) if part) or None
-    worktree = agent.log.state.info.worktree if agent.worktree else None
-    agent.record(Ended(evolve(final, background=agent.background, worktree=worktree, result=result)))
+    result = "\n\n".join(part for part in (caution, final.result, note) if part) or None
+    now = agent.log.state.info
+    spent = now.usage + Usage(duration_ms=duration_ms)
+    worktree = now.worktree if agent.worktree else None
+    agent.record(Ended(evolve(final, usage=spent, background=agent.background, worktree=worktree, result=result)))
     agent.forget()
     engine.ended(agent)
     with anyio.move_on_after(CLEANUP_SECONDS, shield=True), suppress(TranscriptFailed):

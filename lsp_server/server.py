@@ -91,7 +91,11 @@ class _Server:
 
     async def over_socket(self, path: Path) -> int:
         """A client that goes takes no agent along; asks that nobody can answer any more are denied."""
-        async with self._serving():
+        async with self._serving() as group:
+
+            async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                group.start_soon(self._connected, reader, writer)
+
             try:
                 listening = private_socket(path)
             except CannotListen as error:
@@ -100,7 +104,7 @@ class _Server:
                 self._scope.cancel()
                 return 1
             try:
-                async with await asyncio.start_unix_server(self._connected, sock=listening, limit=1 << 26) as server:
+                async with await asyncio.start_unix_server(connected, sock=listening, limit=1 << 26) as server:
                     await server.serve_forever()
             finally:
                 path.unlink(missing_ok=True)
@@ -147,7 +151,9 @@ class _Server:
                 logger.error("the client's stream cannot be read any further: %s", error)
                 self.exit_code = 1
             finally:
-                if watch is None:  # else the whole server ends now, and its agents are interrupted, not refused
+                if (
+                    watch is None and not self._scope.cancel_called
+                ):  # else all ends now: agents are interrupted, not refused
                     for session in sessions:
                         session.detach()
                         self.buffers.sources.remove(session.documents)

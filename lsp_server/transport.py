@@ -125,12 +125,12 @@ async def read_messages(
     The pause after each message lets its handler start before the next one, so that requests start in order.
     """
     while not stop():
-        headers = await _headers(reader)
-        if headers is None:
-            return
         try:
+            headers = await _headers(reader)
+            if headers is None:
+                return
             body = await reader.readexactly(content_length(headers))
-        except asyncio.IncompleteReadError:
+        except (asyncio.IncompleteReadError, ConnectionError):  # a client that was killed is one that has gone
             return
         handle(body)
         await asyncio.sleep(0)

@@ -52,7 +52,7 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(
         ("permissions.broker", "permissions.gate", "reviews", "subagents", "forking", "reviving", "isolation"), 3
     ),
-    **dict.fromkeys(("messenger", "budget", "context_room", "tool_runner", "progress_summary"), 3),
+    **dict.fromkeys(("messenger", "budget", "context_room", "tool_runner", "progress_summary", "handoff"), 3),
     **dict.fromkeys(("hooks.model", "hooks.runner", "hooks.moments", "hooks.dispatch", "hooks.occasions"), 3),
     # 4 façade
     "runtime": 4,

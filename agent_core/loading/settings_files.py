@@ -90,6 +90,7 @@ def _settings(values: Mapping[str, Any], env: Mapping[str, str]) -> Settings:
         agent_list_attachment=flag(values, "agentListAttachment", False),
         parallel_guidance=flag(values, "parallelGuidance", True),
         progress_summaries=flag(values, "progressSummaries", False),
+        classify_handoff=flag(values, "classifyHandoff", False),
         coordinator=env_flag(env, "CLAUDE_CODE_COORDINATOR_MODE") or flag(values, "coordinator", False),
         assistant=flag(values, "assistant", False),
         proactive=flag(values, "proactive", False),

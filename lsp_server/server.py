@@ -33,7 +33,7 @@ from lsp_server.framing import BadFrame
 from lsp_server.methods.table import register
 from lsp_server.process_watch import until_ended
 from lsp_server.rpc import AgentProtocol, new_protocol
-from lsp_server.session import EditorSession, workspace_folders
+from lsp_server.session import EditorSession
 from lsp_server.transport import AnsweredFilter, QueueWriter, open_reader, read_messages
 
 logger = logging.getLogger(__name__)
@@ -151,9 +151,7 @@ class _Server:
                 logger.error("the client's stream cannot be read any further: %s", error)
                 self.exit_code = 1
             finally:
-                if (
-                    watch is None and not self._scope.cancel_called
-                ):  # else all ends now: agents are interrupted, not refused
+                if watch is None and not self._scope.cancel_called:  # else all ends: interrupted, not refused
                     for session in sessions:
                         session.detach()
                         self.buffers.sources.remove(session.documents)
@@ -173,7 +171,7 @@ class _Server:
         session = EditorSession(rpc, self.runtime, group, OpenDocuments(), ClientSupport.of(params))
         sessions.append(session)
         self.buffers.sources.append(session.documents)
-        session.begin(workspace_folders(params), options if isinstance(options, dict) else {})
+        session.begin(params, options if isinstance(options, dict) else {})
         register(session)
         session.attach()
         editor = params.get("processId")

@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 from attrs import define, field
 from lsprotocol import types
 
+from agent_core.errors import NotAllowed
 from agent_core.event_log import EventLog
 from agent_core.runtime import Runtime
 from agent_core.text import encodable
@@ -47,6 +48,8 @@ class EditorSession:
     faults: ShownFaults = field(init=False)
     folders: tuple[Path, ...] = ()
     settings: dict[str, Any] = field(factory=dict)
+    elsewhere: tuple[str, ...] = ()
+    """URIs of the folders that the editor has open, when none of them is on this machine."""
     trusted: bool | None = None
     trusts: dict[Path, bool] = field(factory=dict)
     """What the person said of single folders since."""
@@ -59,11 +62,11 @@ class EditorSession:
         self.documents.encoding = self.support.encoding
         self.documents.send_edit = self.client.edit
 
-    def begin(self, folders: tuple[Path, ...], options: dict[str, Any]) -> None:
+    def begin(self, params: dict[str, Any], options: dict[str, Any]) -> None:
         """What the editor says at the start (protocol.md, initializationOptions). Bad types count as not given."""
         settings, trusted, key = options.get("settings"), options.get("trusted"), options.get("apiKey")
-        self.folders = folders
-        self.trusted = trusted if isinstance(trusted, bool) else None
+        self.folders, self.elsewhere = workspace_folders(params)
+        self.trusted = trusted if isinstance(trusted, bool) and not self.elsewhere else None
         self.settings = settings if isinstance(settings, dict) else {}
         if isinstance(key, str) and key:
             self.runtime.api_key = key
@@ -74,6 +77,11 @@ class EditorSession:
         for folder in self.folders:
             self.runtime.open_folder(folder, encodable(self.settings), self.trusts.get(folder, self.trusted))
 
+    def check_folder(self) -> None:
+        """Nothing starts in another folder than the one that is open (L3)."""
+        if self.elsewhere:
+            raise NotAllowed(not_here(self.elsewhere))
+
     def change_folders(self, removed: set[Path], added: list[Path]) -> None:
         """A workspace without any folder keeps those that it had."""
         left = [folder for folder in self.folders if folder not in removed]
@@ -82,6 +90,8 @@ class EditorSession:
             for folder in removed - set(new):
                 self.runtime.close_folder(folder)
             self.folders = new
+        if added:
+            self.elsewhere = ()
         self.tell_workspace()
 
     def attach(self) -> None:
@@ -96,6 +106,8 @@ class EditorSession:
 
     async def begin_watching(self) -> None:
         """The faults of agent and settings files as they are, and from now on as they come and go."""
+        if self.elsewhere:
+            self.client.message(f"No agent can start here: {not_here(self.elsewhere)}", types.MessageType.Warning)
         await self.faults.show(self.folders)
         await watch_files(self.rpc, self.support, self.runtime, self.folders)
         for folder in self.folders:
@@ -161,11 +173,22 @@ class EditorSession:
                 self.client.progress(convert.progress(each, log.state.info))
 
 
-def workspace_folders(params: dict[str, Any]) -> tuple[Path, ...]:
-    """From `workspaceFolders`, else `rootUri`, else `rootPath`; a client that names none works where it was started."""
+def workspace_folders(params: dict[str, Any]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """From `workspaceFolders`, else `rootUri`, else `rootPath`; a client that names none works where it was started.
+    Then the URIs of folders that are somewhere else, when there is no other."""
     folders = [folder.get("uri", "") for folder in params.get("workspaceFolders") or []]
     uris = folders or [params.get("rootUri") or ""]
     paths = [path for uri in uris if (path := uri_to_path(uri)) is not None]
     if not paths and params.get("rootPath"):
         paths = [Path(params["rootPath"])]
-    return tuple(dict.fromkeys(paths)) or (Path.cwd(),)
+    if paths:
+        return tuple(dict.fromkeys(paths)), ()
+    return (Path.cwd(),), tuple(uri for uri in uris if uri)
+
+
+def not_here(uris: tuple[str, ...]) -> str:
+    """Why nothing can be done for an editor whose folders are on another machine, and what to do."""
+    return (
+        f"{', '.join(uris)} is no folder of this machine; start agent-ls where the folder is (with the remote "
+        "extension of the editor, or in WSL itself), so that its URI begins with file:///"
+    )

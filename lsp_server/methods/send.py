@@ -11,4 +11,6 @@ from lsp_server.session import EditorSession
 async def handle(session: EditorSession, params: wire.SendParams) -> wire.AgentResult:
     if not params.message.strip():
         raise InvalidParams("message", "is empty; say what the agent shall do")
+    if params.to == "main":
+        session.check_folder()
     return wire.AgentResult(convert.agent(await session.runtime.send(params.to, params.message)))

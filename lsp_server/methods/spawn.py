@@ -56,9 +56,10 @@ def request(session: EditorSession, params: wire.SpawnParams) -> SpawnRequest:
 
 
 def working_directory(session: EditorSession, params: wire.SpawnParams) -> Path:
-    """`cwd`, else the workspace folder of `context.uri`, else the first folder (L1)."""
+    """`cwd` (a path, or a file URI), else the workspace folder of `context.uri`, else the first folder (L1)."""
     if params.cwd is not None:
-        return Path(params.cwd)
+        return uri_to_path(params.cwd) or Path(params.cwd)
+    session.check_folder()
     folders = session.folders
     path = uri_to_path(params.context.uri) if params.context and params.context.uri else None
     inside = [folder for folder in folders if path is not None and path.is_relative_to(folder)]

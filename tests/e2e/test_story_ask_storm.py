@@ -21,6 +21,7 @@ from lsp_server.demo.script import Conversation, Script, ToolUse, conversation, 
 from tests.e2e.conftest import SERVER, passed
 from tests.e2e.desk import CLIENTS, LIVE, option, until
 from tests.e2e.lsp_client import Held, LspClient
+from tests.e2e.wire import Message
 
 pytestmark = pytest.mark.anyio
 
@@ -220,6 +221,19 @@ class Storm:
         above = [self.title(name[:length]) for length in range(len(name) - 1, 0, -1)]
         assert [link["description"] for link in agent["chain"]] == above
         assert agent["rootId"] == self.held[self.one][name[0]].params["agent"]["id"]
+        came = [
+            message.method
+            for message in self.one.messages
+            if message.direction == "in" and agent["id"] in (self.asker(message), self.starter(message))
+        ]
+        assert came == ["agent/progress", "agent/permission"], "announced first, asked once"
+
+    def asker(self, message: Message) -> Any:
+        return message.params["agent"]["id"] if message.method == "agent/permission" else None
+
+    def starter(self, message: Message) -> Any:
+        is_start = message.method == "agent/progress" and message.params["event"]["kind"] == "started"
+        return message.params["agentId"] if is_start else None
 
     async def check_outcome(self, name: str) -> None:
         params = self.held[self.one][name].params
@@ -290,7 +304,7 @@ async def editor(
 
 @pytest.mark.spec("PM-7", "PM-8", "ED-2", "PM-6")
 @pytest.mark.timeout(1800)
-async def test_a3_a19_every_ask_of_a_storm_ends_exactly_once(
+async def test_a3_a6_a17_a19_every_ask_of_a_storm_ends_exactly_once(
     editor: Callable[[], Awaitable[LspClient]], workspace: Path, model: ModelServer, tmp_path: Path
 ) -> None:
     marks = tmp_path / "marks"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from lsp_server.demo.script import Fault, Thinking, conversation, say, use
 from tests.e2e.conftest import SERVER
 from tests.e2e.desk import CLIENTS, Desk
+from tests.e2e.lsp_client import LspClient
 from tests.e2e.raw import converse, message
 from tests.e2e.wire import ResponseError, frame
 from tests.git_helpers import init
@@ -280,6 +282,48 @@ async def test_l1_the_folder_that_is_worked_in_is_the_named_one_then_the_documen
     assert len(repos[2].git("worktree", "list").splitlines()) == 2
     removed = {"event": {"added": [here], "removed": added}}
     desk.client.notify("workspace/didChangeWorkspaceFolders", removed)
+
+
+ELSEWHERE = ["vscode-remote://wsl%2Bubuntu/home/me/work", "file://server/share/work"]
+
+
+@pytest.mark.parametrize("uris", [*([uri] for uri in ELSEWHERE), ELSEWHERE])
+async def test_l3_nothing_starts_here_for_an_editor_whose_folder_is_on_another_machine(
+    alone: tuple[dict[str, str], Path], uris: list[str]
+):
+    env, folder = alone
+    (folder / ".claude").mkdir()
+    (folder / ".claude" / "settings.json").write_text('{"permissions": {"allow": ["Bash"]}}')
+    trusted = CLIENTS["trusted"]
+    async with await LspClient.start([*SERVER, "serve"], env=env, cwd=folder) as client:
+        folders = [{"uri": uri, "name": "work"} for uri in uris]
+        await client.initialize(
+            capabilities=trusted.capabilities, options=trusted.options, workspaceFolders=folders, rootUri=uris[0]
+        )
+        said = await client.expect("window/showMessage")
+        why = f"{', '.join(uris)} is no folder of this machine; start agent-ls where the folder is"
+        assert why in said["message"]
+        for method, params in (("agent/spawn", {"prompt": "go"}), ("agent/send", {"to": "main", "message": "go"})):
+            with pytest.raises(ResponseError, match=re.escape(why)) as caught:
+                await client.request(method, params)
+            assert caught.value.data == {"code": "notAllowed"}
+        assert (await client.request("agent/list", {}))["agents"] == []
+
+
+async def test_l3_folders_and_places_are_uris_whatever_their_names_are(desk: Desk, tmp_path: Path):
+    other = init(tmp_path / "mit Umlaut ä, 100% & #1", {"a b.txt": "one\n"})
+    there = {"uri": other.path.as_uri(), "name": "other"}
+    change = "workspace/didChangeWorkspaceFolders"
+    desk.client.notify(change, {"event": {"added": [there], "removed": []}})
+    desk.says(say(use("Write", file_path="c ü.txt", content="two\n")), say("done"))
+    info = await desk.run(cwd=there["uri"], isolation="worktree")
+    [call] = desk.events(info, "toolCall")
+    assert call["locations"] == [{"uri": (Path(info["worktree"]["path"]) / "c ü.txt").as_uri()}]
+    [file] = (await desk.review(info["id"]))["files"]
+    assert file["uri"] == (other.path / "c ü.txt").as_uri()
+    await desk.apply(info["id"])
+    assert (other.path / "c ü.txt").read_text() == "two\n"
+    desk.client.notify(change, {"event": {"added": [], "removed": [there]}})
 
 
 async def test_agents_of_a_folder_that_was_taken_out_go_on_and_are_not_named(desk: Desk, tmp_path: Path):

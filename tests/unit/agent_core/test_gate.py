@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -459,3 +460,70 @@ async def test_b1_what_was_allowed_always_is_allowed_after_a_restart_too(tmp_pat
         shop.says(say(look, use("Read", file_path=str(tmp_path / "home"))), say("done"))
         await shop.run()
         assert [failed for _, failed, _ in shop.results(1)] == [False, True]
+
+
+@pytest.mark.spec("PM-8")
+async def test_a24_an_ask_waits_for_its_person_however_long_that_takes(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours go by in an instant: every timer of less would fire."""
+    person = Person()
+    shop.runtime.attach(person)
+    shop.says(say(MAKE), say("done"))
+    started = await shop.spawn()
+    request = await person.request()
+    loop = asyncio.get_running_loop()
+    real, woken = loop.time, asyncio.Event()
+    loop.call_later(24 * 3600, woken.set)
+    monkeypatch.setattr(loop, "time", lambda: real() + 48 * 3600)
+    await woken.wait()
+    await anyio.wait_all_tasks_blocked()
+    assert shop.runtime.pending_permissions() == (request,)
+    assert shop.of(started, PermissionSettled) == []
+    shop.runtime.answer(request.id, PermissionAnswer("allowOnce"))
+    assert (await shop.runtime.wait(started.id)).status is TaskStatus.COMPLETED
+    assert (shop.folder / "made").exists()
+
+
+@pytest.mark.spec("CTX-3", "PM-2")
+async def test_a25_a_call_is_judged_alike_whoever_makes_it(tmp_path: Path) -> None:
+    """The same calls by an agent, by one that it launched, and by one in the background."""
+    (tmp_path / "secret").write_text("x")
+    rules = {"allow": ["Bash(sh -c 'touch allowed')"], "deny": ["Bash(rm *)", "Read(.env)"], "ask": ["Bash(date *)"]}
+    calls = [
+        use("Bash", command="sh -c 'touch allowed'"),
+        use("Bash", command="sh -c 'touch other'"),
+        use("Bash", command="ls && rm x"),
+        use("Bash", command="date -u"),
+        use("Read", file_path=str(tmp_path / "secret")),
+        use("Read", file_path=".env"),
+        use("Write", file_path=str(tmp_path / "beside"), content="x"),
+    ]
+    settings = {"permissions": rules, "defaultPermissionMode": "inherit"}
+    async with open_shop(tmp_path, settings=settings, trusted=True) as shop:
+        person = await answered(shop, *[PermissionAnswer("rejectOnce") for _ in range(20)])
+        jobs = [
+            use("Agent", description=name, prompt=name, run_in_background=name == "behind")
+            for name in ("before", "behind")
+        ]
+        children = [conversation(say(*calls), say("ok"), first_user=name, name=name) for name in ("before", "behind")]
+        shop.script(
+            *children,
+            conversation(say(*calls), say(*jobs), say("done"), name="root", first_user="go", repeat_last=True),
+        )
+        root = await shop.run(permission_mode=PermissionMode.DEFAULT)
+        infos = [root, *(each for each in await shop.runtime.list() if each.parent_id == root.id)]
+        for info in infos:
+            await shop.ended(info)
+        asked = {info.id: [each.title for each in person.requests if each.agent_id == info.id] for info in infos}
+        assert len(infos) == 3
+        assert len({tuple(titles) for titles in asked.values()}) == 1
+        assert asked[root.id] == [
+            "Bash sh -c 'touch other'",
+            "Bash date -u",
+            f"Read {tmp_path / 'secret'}",
+            f"Write {tmp_path / 'beside'}",
+        ]
+        results = [[failed for _, failed, _ in shop.results(1, name)] for name in ("root", "before", "behind")]
+        assert results == [[False, *[True] * 6]] * 3
+        assert shop.model.problems == []

@@ -15,6 +15,7 @@ from agent_core.guidance.agent_tool import REMINDER, Situation, describe, remind
 from agent_core.guidance.builtin_agents import text
 from agent_core.messages import TextBlock
 from agent_core.model.prompt import Prompt
+from agent_core.permissions.rules import names_tool
 from agent_core.project import ProjectState
 from agent_core.tool import Tool
 from agent_core.tools.agent import Agent as AgentTool
@@ -65,7 +66,7 @@ def allowed_agents(definition: AgentDefinition, depth: int) -> tuple[str, ...] |
 
 def _may(project: ProjectState, definition: AgentDefinition, depth: int, name: str) -> bool:
     rules = project.configuration.settings.rules
-    denied = any(rule.tool == "Agent" and rule.behavior == "deny" and rule.specifier == name for rule in rules)
+    denied = any(rule.behavior == "deny" and names_tool(rule, "Agent") and rule.specifier == name for rule in rules)
     allowed = allowed_agents(definition, depth)
     return not denied and (allowed is None or name in allowed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,28 @@ class ProjectState:
 def find_project(root: Path) -> Project:
     """`top` is the nearest folder upwards that has a `.git` entry, for finding configuration only."""
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
-    return Project(root, top)
+    return Project(root, top, main_checkout(top))
+
+
+def main_checkout(top: Path) -> Path | None:
+    """The main checkout of the linked worktree `top`, None of anything else. The folder itself only claims to be one:
+    it counts when the repository knows of it as well (gitrepository-layout(5))."""
+    link = top / ".git"
+    try:
+        if not link.is_file():
+            return None
+        own = _named(link, "gitdir: ")
+        if own.parent.name != "worktrees" or _named(own / "gitdir").resolve() != link.resolve():
+            return None
+        common = own.parent.parent
+        return common.parent if common.name == ".git" and common.is_dir() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _named(file: Path, prefix: str = "") -> Path:
+    """The path that a small file of git's holds, which may be relative to it."""
+    return (file.parent / os.fsdecode(file.read_bytes()).strip().removeprefix(prefix)).resolve()
 
 
 def _signature(project: Project, env: Mapping[str, str]) -> object:

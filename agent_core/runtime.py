@@ -310,7 +310,7 @@ class Runtime:
         """The person's word on a folder, kept for later; what its files want counts from now on, or no more. OSError
         when it cannot be kept."""
         project = await self.project(folder)
-        await anyio.to_thread.run_sync(remember, project.project.top, state_dir(self.env), trusted)
+        await anyio.to_thread.run_sync(remember, project.project.main, state_dir(self.env), trusted)
         if folder in self._said:
             self._said[folder] = (self._said[folder][0], trusted)
         await self.project(folder)

@@ -26,6 +26,7 @@ from agent_core.messages import Usage
 from agent_core.model.aliases import exact_id, resolve_model, thinking_of
 from agent_core.model.prompt import Json, Prompt
 from agent_core.permissions.modes import child_mode, under_policy, wider_than_default
+from agent_core.permissions.rules import names_tool
 from agent_core.permissions.types import PermissionMode
 from agent_core.project import ProjectState
 from agent_core.repository import require_commit
@@ -207,7 +208,7 @@ def select(project: ProjectState, name: str) -> AgentDefinition:
 def refuse_denied(project: ProjectState, name: str) -> None:
     """SEL-5: the one check for every way to start an agent, a further run included, so that none passes it by (B11)."""
     for rule in project.configuration.settings.rules:
-        if rule.tool == "Agent" and rule.behavior == "deny" and rule.specifier in (None, name):
+        if rule.behavior == "deny" and names_tool(rule, "Agent") and rule.specifier in (None, name):
             raise AgentDenied(f"the agent {name!r} is denied by the rule {rule.text} in {rule.source}")
 
 

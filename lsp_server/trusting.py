@@ -37,7 +37,7 @@ async def _offer(session: EditorSession, folder: Path) -> None:
     project = await session.runtime.project(folder)
     waiting = project.configuration.waiting
     known = session.trusts.get(folder, session.trusted)
-    if known is not None or not waiting or decided_before(project.project.top, state_dir(session.runtime.env)):
+    if known is not None or not waiting or decided_before(project.project.main, state_dir(session.runtime.env)):
         return
     text = f"{folder} is not trusted, so some of what its files say waits: {', '.join(waiting)}."
     if session.support.agent:

@@ -24,10 +24,17 @@ MANAGED = Path("/etc/claude-code/managed-settings.json")
 
 @frozen
 class Project:
-    """`root` is the workspace folder, `top` the repository's root or the folder itself outside a repository."""
+    """`root` is the workspace folder, `top` the repository's root or the folder itself outside a repository. `main` is
+    the main checkout when `top` is a linked worktree of it: the word of the person on it, and its local settings,
+    count in its worktrees too."""
 
     root: Path
     top: Path
+    linked_to: Path | None = None
+
+    @property
+    def main(self) -> Path:
+        return self.linked_to or self.top
 
 
 @frozen
@@ -61,7 +68,7 @@ def load(
     problems: list[Problem] = []
     home = config_dir(env)
     if trusted is None:
-        trusted = trusted_before(project.top, state_dir(env), home_dir(env))
+        trusted = trusted_before(project.main, state_dir(env), home_dir(env))
     layers = _layers(project, env, client, cli_settings, earlier, problems)
     combined = combine(layers, env, home_dir(env), trusted, problems)
     settings = combined.settings
@@ -80,7 +87,7 @@ def settings_files(project: Project, env: Mapping[str, str]) -> tuple[tuple[Path
     claude, home = project.top / ".claude", config_dir(env)
     return (
         (MANAGED, Path("/"), "managed"),
-        (claude / "settings.local.json", project.root, "local"),
+        (project.main / ".claude" / "settings.local.json", project.root, "local"),
         (claude / "settings.json", project.top, "project"),
         (home / "settings.json", home, "user"),
     )

@@ -9,7 +9,11 @@ import pytest
 
 from agent_core.ids import AgentId
 from agent_core.loading.configuration import Configuration
+from agent_core.loading.trust import remember
 from agent_core.project import ProjectState, find_project
+from tests.git_helpers import Repo, clean_git, repo
+
+__all__ = ["clean_git", "repo"]  # fixtures
 
 pytestmark = pytest.mark.anyio
 
@@ -30,6 +34,34 @@ def test_the_top_is_the_nearest_folder_with_git_or_the_folder_itself(tmp_path: P
     assert find_project(deep).top == tmp_path / "a"
     (deep / ".git").mkdir()
     assert find_project(deep).top == deep
+
+
+async def test_a_linked_worktree_has_the_local_settings_and_the_trust_of_its_main_checkout(
+    repo: Repo, tmp_path: Path
+) -> None:
+    linked = tmp_path / "linked"
+    repo.git("worktree", "add", "-q", str(linked))
+    repo.write({".claude/settings.local.json": '{"permissions": {"deny": ["Bash(make)"]}}'})
+    state = tmp_path / "state"
+    remember(repo.path, state, True)
+    env = {"HOME": str(tmp_path / "home"), "AGENT_LS_STATE_DIR": str(state)}
+    project = ProjectState(find_project(linked), state, env)
+    found = await project.refresh()
+    assert ([rule.text for rule in found.settings.rules], found.trusted) == (["Bash(make)"], True)
+    assert project.settings_file("localSettings") == repo.path / ".claude" / "settings.local.json"
+    assert project.settings_file("projectSettings") == linked / ".claude" / "settings.json"
+
+
+@pytest.mark.parametrize("claim", ["gitdir: {main}/.git/worktrees/linked", "gitdir: {main}/.git", "nothing", ""])
+async def test_a_folder_that_only_claims_to_be_a_worktree_gets_nothing_of_it(
+    repo: Repo, tmp_path: Path, claim: str
+) -> None:
+    repo.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    liar = tmp_path / "liar"
+    liar.mkdir()
+    (liar / ".git").write_text(claim.format(main=repo.path))
+    assert find_project(liar).main == liar
+    assert find_project(tmp_path / "linked").main == repo.path.resolve()
 
 
 @pytest.mark.spec("TR-1")

@@ -121,6 +121,8 @@ async def test_an_unknown_type_names_the_nearest_and_all(shop: Shop) -> None:
         ("Agent", "Explore"),
         ("Agent(*)", None),
         ("Agent(nobody)", "nobody"),
+        ("Ag*", "Explore"),
+        ("*", None),
     ],
 )
 @pytest.mark.parametrize("name", [None, "scout"])

@@ -14,7 +14,7 @@ Layers, each importing only from those before it (tests/test_architecture.py):
     engine    slots stagger budget project engine agent agent_listing, permissions/{broker,gate}, reviews
                 spawning forking reviving   a new agent: from a definition, from a conversation, from a transcript
                 launching messenger         what an agent does with others: launch and wait, talk and stop
-                subagents isolation         one run from its queue to its end; the worktree around it
+                subagents isolation hooked_isolation   one run from its queue to its end; the worktree around it
                 query_loop tool_runner progress_summary handoff
     façade    runtime
 

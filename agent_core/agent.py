@@ -78,6 +78,8 @@ class Agent:
     """What it was launched for."""
     stop_asked: bool = False
     stopped_by_model: bool = False
+    ended_by_hook: str | None = None
+    """The reason that a hook gave for ending the run."""
     parent_stopped_it: bool = False
     told_of: set[AgentId] = field(factory=set)
     """Agents whose end has reached this conversation."""
@@ -139,7 +141,8 @@ class Agent:
         """Before the run is started, so that whoever waits from now on waits for this one."""
         self.background = background
         self.idle, self.finished, self.released = anyio.Event(), anyio.Event(), anyio.Event()
-        self.final, self.stopped_by_model, self.parent_stopped_it = None, False, False
+        self.final, self.ended_by_hook = None, None
+        self.stopped_by_model, self.parent_stopped_it = False, False
         self.withdrawn.clear()
 
     def to_background(self) -> None:
@@ -212,6 +215,12 @@ class Agent:
             self.scope.cancel()
         for scope in self.detached:
             scope.cancel()
+
+    def end_by_hook(self, reason: str) -> None:
+        """A stop that nobody else has asked for."""
+        if not self.stop_asked:
+            self.ended_by_hook = reason
+        self.stop()
 
 
 def user_message(*blocks: Block, meta: str | None = None) -> Message:

@@ -71,7 +71,7 @@ def summary(info: AgentInfo) -> str:
     """One line on how it ended."""
     words = {
         TaskStatus.COMPLETED: "is done",
-        TaskStatus.STOPPED: "was stopped",
+        TaskStatus.STOPPED: f"did not finish: {info.error}" if info.error else "was stopped",
         TaskStatus.INTERRUPTED: "was interrupted",
     }
     how = words.get(info.status) or f"failed: {info.error or 'no reason is known'}"
@@ -92,7 +92,8 @@ def notification(info: AgentInfo, tool_use_id: str | None, limit: int) -> str:
     }
     lines = [f"<{tag}>{value}</{tag}>" for tag, value in parts.items() if value]
     if info.worktree:
-        lines.append(f"<worktree>{info.worktree.path}</worktree>\n<branch>{info.worktree.branch}</branch>")
+        lines.append(f"<worktree>{info.worktree.path}</worktree>")
+        lines += [f"<branch>{info.worktree.branch}</branch>"] if info.worktree.branch else []
     body = "\n".join([*lines, usage_block(info)])
     return f"<task-notification>\n{body}\n</task-notification>"
 

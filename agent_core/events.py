@@ -29,11 +29,13 @@ from agent_core.task import TaskStatus
 
 @frozen
 class WorktreeInfo:
-    """`path` is absolute; `branch` is its own branch; `base_commit` the commit it started from."""
+    """`path` is absolute; `branch` is its own branch; `base_commit` the commit it started from. `by_hook`: a hook made
+    it, and it may be none of git's: then the other two are empty."""
 
     path: Path
     branch: str
     base_commit: str
+    by_hook: bool = False
 
 
 @frozen

@@ -65,7 +65,7 @@ async def build_fork(engine: Engine, parent: Agent, request: SpawnRequest, isola
         raise NotAllowed("a fork starts no further fork; do the task yourself, or name an agent type")
     refuse_unlisted(parent, FORK)
     refuse_denied(parent.project, FORK)
-    await check_isolation(engine, isolation, parent.place.cwd)
+    await check_isolation(engine, parent.project, isolation, parent.place.cwd)
     fork = register(
         engine,
         request,
@@ -120,10 +120,10 @@ def _open_calls(messages: tuple[Json, ...]) -> list[Json]:
 def _notices(agent: Agent, today: str) -> list[str]:
     """What is not as it was for the parent: told here, at the tail, never edited in (FK-7, CTX-4)."""
     notices = [f"Date: {today}"]
-    if agent.worktree is not None and agent.parent is not None:
+    if (own := agent.log.state.info.worktree) is not None and agent.parent is not None:
         before, now = agent.parent.place.cwd, agent.place.cwd
         notices.append(
-            f"You work in your own git worktree, {agent.worktree.path} (branch {agent.worktree.branch}). Paths in the "
+            f"You work in your own worktree, {own.path}{f' (branch {own.branch})' if own.branch else ''}. Paths in the "
             f"conversation above that begin with {before} are now below {now}. Read a file again there before you "
             "change it; what was not committed is not there. The user's checkout must not be written to."
         )

@@ -12,6 +12,7 @@ from agent_core.agent import Agent
 from agent_core.engine import Engine
 from agent_core.errors import AgentError
 from agent_core.events import StatusChanged, WorktreeInfo
+from agent_core.hooked_isolation import create_by_hook, reopened_place, replaces_git
 from agent_core.repository import find_repository
 from agent_core.task import TaskStatus
 from agent_core.tool import Place
@@ -26,6 +27,14 @@ async def isolate(agent: Agent, engine: Engine) -> None:
         return
     if agent.worktree is not None:
         await worktrees.lock(engine.git, agent.worktree)
+        return
+    own = agent.log.state.info.worktree
+    if own is not None and own.by_hook:
+        agent.place = await reopened_place(engine, own, agent.log.state.info.cwd)
+        return
+    if replaces_git(agent.project, engine):
+        info, agent.place = await create_by_hook(agent, engine)
+        agent.record(StatusChanged(TaskStatus.RUNNING, agent.background, worktree=info))
         return
     repository = await find_repository(engine.git, agent.place.cwd)
     base = agent.project.configuration.settings.worktree_base

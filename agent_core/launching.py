@@ -64,7 +64,7 @@ class AgentLauncher:
         if "cwd" in input:
             cwd = check_cwd(place.cwd / input["cwd"], (place.worktree or place.cwd,))
         isolation = input.get("isolation") or definition.isolation or "none"
-        await check_isolation(self.engine, isolation, cwd)
+        await check_isolation(self.engine, self.parent.project, isolation, cwd)
         request = self._request(input, Path(cwd), definition, fork=False)
         child, capped = build_child(self.engine, self.parent, definition, request, isolation)
         note = f"(mode {input['mode']} is wider than the agent may have; it ran with {child.mode}.)" if capped else ""
@@ -155,6 +155,8 @@ def _headline(info: AgentInfo, said: str, by_model: bool) -> str:
     partial = f"\n\nWhat it had said last:\n{said}" if said else ""
     if info.status is TaskStatus.STOPPED and by_model:
         return f"This agent was stopped by TaskStop.{partial}"
+    if info.status is TaskStatus.STOPPED and info.error:
+        return f"This agent did not finish: {info.error}{partial}"
     if info.status is TaskStatus.STOPPED:
         return f"The user stopped this agent. Don't launch it again unless the user asks for it.{partial}"
     return f"The agent {info.status}: {info.error or 'no reason is known'}{partial}"
@@ -163,4 +165,5 @@ def _headline(info: AgentInfo, said: str, by_model: bool) -> str:
 def _worktree(info: AgentInfo) -> list[str]:
     if info.worktree is None:
         return []
-    return [f"worktreePath: {info.worktree.path}\nworktreeBranch: {info.worktree.branch}"]
+    branch = f"\nworktreeBranch: {info.worktree.branch}" if info.worktree.branch else ""
+    return [f"worktreePath: {info.worktree.path}{branch}"]

@@ -90,7 +90,8 @@ class AgentMessenger:
     def _may_resume(self, agent: Agent) -> None:
         info = agent.log.state.info
         if info.status is TaskStatus.STOPPED and not agent.stopped_by_model:
-            raise ToolError("The user stopped this agent. It goes on only when the user sends it a message.")
+            how = f"This agent did not finish: {info.error}" if info.error else "The user stopped this agent"
+            raise ToolError(f"{how}. It goes on only when the user sends it a message.")
         try:
             refuse_denied(agent.project, info.agent_type)
         except UserError as error:

@@ -10,7 +10,7 @@ from agent_core.budget import check_budget
 from agent_core.context_room import is_full, make_all_room, make_room
 from agent_core.engine import Engine
 from agent_core.errors import ContextFull
-from agent_core.hooks.occasions import check_inbox, kept_going, may_compact
+from agent_core.hooks.occasions import check_inbox, compacted, kept_going, may_compact
 from agent_core.ids import new_message_id
 from agent_core.messages import ModelReply, StopReason, ToolUseBlock
 from agent_core.model.messages_api import call_model
@@ -47,6 +47,7 @@ async def _call_model(agent: Agent, engine: Engine) -> None:
     check_budget(agent, engine)
     if is_full(agent, engine.env) and await may_compact(agent, engine):
         make_room(agent, engine.env)
+        compacted(agent, engine)
     await agent.log.written()
     try:
         reply = await _reply(agent, engine)

@@ -15,6 +15,7 @@ from agent_core.errors import OwnedElsewhere, TranscriptFailed
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, ForkBase, Notified, Started
 from agent_core.guidance.builtin_agents import main_definition
+from agent_core.hooked_isolation import reopened_place
 from agent_core.isolation import place_in
 from agent_core.model.prompt import Prompt
 from agent_core.permissions.modes import resumed_mode
@@ -116,8 +117,10 @@ def _mode(project: ProjectState, info: AgentInfo, parent: Agent | None) -> Permi
 async def _where(engine: Engine, info: AgentInfo) -> tuple[Worktree | None, Place]:
     if info.worktree is None:
         return None, Place(info.cwd)
-    repository = await find_repository(engine.git, info.cwd)
     kept = info.worktree
+    if kept.by_hook:
+        return None, await reopened_place(engine, kept, info.cwd)
+    repository = await find_repository(engine.git, info.cwd)
     worktree = await reopen(engine.git, repository, kept.path, kept.branch, kept.base_commit)
     check_there(worktree)
     return worktree, place_in(worktree, info.cwd, repository.toplevel)

@@ -20,7 +20,7 @@ from agent_core.agent import STOP_SECONDS, Agent, Incoming, user_message
 from agent_core.applying import Applied, AppliedFile, Selection
 from agent_core.background import NOTIFICATION, background_disabled, notification, summary
 from agent_core.clock import SystemClock
-from agent_core.conversations import MAIN_THREAD, Conversation, group, is_main
+from agent_core.conversations import Conversation, group, is_main
 from agent_core.definitions import Definitions, Problem
 from agent_core.disk import write_atomically
 from agent_core.engine import Engine
@@ -36,6 +36,7 @@ from agent_core.errors import (
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Event, Notified
 from agent_core.forking import prepare_fork
+from agent_core.hooked_isolation import remove_by_hook
 from agent_core.hooks.occasions import end_sessions
 from agent_core.hooks.runner import HookRunner
 from agent_core.ids import MAIN, RequestId, new_conversation_id
@@ -259,7 +260,20 @@ class Runtime:
     async def discard(
         self, agent_id: str, selection: Sequence[Selection] | None
     ) -> tuple[tuple[AppliedFile, ...], str]:
-        return await self.reviews.discard(await self._subject(agent_id), selection)
+        info = await self.info(agent_id)
+        if selection is not None or info.worktree is None or not info.worktree.by_hook:
+            return await self.reviews.discard(await self._subject(agent_id), selection)
+        discarded = ((), "") if not info.worktree.branch else await self._discard_open(agent_id)
+        agent = await self._reachable(agent_id)
+        await remove_by_hook(agent, self.engine, info.worktree.path)
+        return discarded
+
+    async def _discard_open(self, agent_id: str) -> tuple[tuple[AppliedFile, ...], str]:
+        """Where everything was decided on already there is nothing to keep readable."""
+        try:
+            return await self.reviews.discard(await self._subject(agent_id), None)
+        except NotReviewable:
+            return (), ""
 
     async def restore(self, agent_id: str, ref: str, paths: Sequence[str] | None) -> Restored:
         return await self.reviews.restore(await self._subject(agent_id), ref, paths)
@@ -476,7 +490,7 @@ class Runtime:
             if folder not in self._main:
                 project = await self.project(folder)
                 self.credentials()  # before anything is registered: a refusal leaves nothing behind
-                request = SpawnRequest(prompt="", cwd=folder, description=MAIN_THREAD)
+                request = SpawnRequest(prompt="", cwd=folder)
                 agent = await prepare_main(self.engine, project, request)
                 self._main[folder] = agent
                 self._register(agent)
@@ -494,8 +508,10 @@ class Runtime:
         if info.worktree is None:
             why = "it made no changes" if info.isolation == "worktree" else "it worked in place, without isolation"
             raise NotReviewable(f"agent {agent_id} has no worktree to review: {why}")
-        repository = await find_repository(self.engine.git, info.cwd)
         kept = info.worktree
+        if not kept.branch:
+            raise NotReviewable(f"{kept.path} was made by a hook and is no git worktree of this repository; look there")
+        repository = await find_repository(self.engine.git, info.cwd)
         return await reopen(self.engine.git, repository, kept.path, kept.branch, kept.base_commit)
 
     async def _transcript_of(self, agent_id: str) -> tuple[ProjectState, Path]:

@@ -15,12 +15,14 @@ from attrs import evolve, frozen
 from agent_core.agent import Agent
 from agent_core.agent_listing import allowed_agents, with_guidance
 from agent_core.background import background_disabled, forced, no_forks
+from agent_core.conversations import MAIN_THREAD
 from agent_core.definitions import FORK, AgentDefinition, Isolation
 from agent_core.engine import Engine
 from agent_core.errors import AgentDenied, InvalidParams, LimitReached, NotAllowed, UnknownAgentType
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, ForkBase, Started
 from agent_core.guidance.builtin_agents import main_definition
+from agent_core.hooked_isolation import replaces_git
 from agent_core.ids import AgentId, ConversationId, new_agent_id
 from agent_core.messages import Usage
 from agent_core.model.aliases import exact_id, resolve_model, thinking_of
@@ -76,7 +78,7 @@ async def prepare_root(
     isolation = request.isolation or definition.isolation or "none"
     asked = request.permission_mode or definition_mode(project, definition) or PermissionMode.BUBBLE
     mode = _person_mode(engine, project, asked)
-    await check_isolation(engine, isolation, request.cwd)
+    await check_isolation(engine, project, isolation, request.cwd)
     return build(engine, project, definition, request, isolation, mode, parent)
 
 
@@ -120,9 +122,9 @@ def build(
     )
 
 
-async def check_isolation(engine: Engine, isolation: Isolation, cwd: Path) -> None:
+async def check_isolation(engine: Engine, project: ProjectState, isolation: Isolation, cwd: Path) -> None:
     """WorktreeFailed before anything is registered, when no worktree can be made of the checkout that `cwd` is in."""
-    if isolation == "worktree":
+    if isolation == "worktree" and not replaces_git(project, engine):
         await require_commit(engine.git, cwd)
 
 
@@ -185,11 +187,12 @@ async def prepare_main(engine: Engine, project: ProjectState, request: SpawnRequ
     definition = select(project, settings.agent) if settings.agent else main_definition()
     asked = request.permission_mode or settings.default_mode or definition_mode(project, definition)
     isolation = request.isolation or definition.isolation or "none"
-    await check_isolation(engine, isolation, request.cwd)
+    await check_isolation(engine, project, isolation, request.cwd)
     mode = _person_mode(engine, project, asked or PermissionMode.DEFAULT)
     planning = mode is PermissionMode.PLAN
     model = exact_id(request.model or settings.model, engine.env, planning=planning)  # MD-1 speaks of sub-agents
-    return build(engine, project, definition, request, isolation, mode, model=model, main=True)
+    named = evolve(request, description=MAIN_THREAD)
+    return build(engine, project, definition, named, isolation, mode, model=model, main=True)
 
 
 def select(project: ProjectState, name: str) -> AgentDefinition:

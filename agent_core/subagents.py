@@ -74,10 +74,15 @@ async def _run_once(agent: Agent, engine: Engine, first: Message | None) -> None
                 agent.scope.cancel()
             outcome = await _work(agent, engine, first)
         if agent.scope.cancelled_caught:
-            outcome = Outcome(TaskStatus.STOPPED, StopReason.CANCELLED)
+            outcome = Outcome(TaskStatus.STOPPED, StopReason.CANCELLED, _why_stopped(agent))
     finally:
         agent.scope = None
         await _end_safely(agent, engine, outcome, round((engine.clock.monotonic() - started) * 1000))
+
+
+def _why_stopped(agent: Agent) -> str | None:
+    """None when a person, or a model by TaskStop, has done it."""
+    return f"a hook ended the run: {agent.ended_by_hook}" if agent.ended_by_hook else None
 
 
 async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
@@ -147,7 +152,8 @@ def _add_task(agent: Agent, engine: Engine, task: Message) -> None:
 
 def _with_environment(agent: Agent, engine: Engine, first: Message) -> Message:
     """Facts that differ between siblings come after the shared prefix, in the first user message (CTX-4)."""
-    branch = agent.worktree.branch if agent.worktree else None
+    worktree = agent.log.state.info.worktree
+    branch = worktree.branch if worktree else None
     return evolve(first, content=(TextBlock(environment(agent.place, engine.clock.now(), branch)), *first.content))
 
 
@@ -189,7 +195,7 @@ async def _end(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int)
     result = "\n\n".join(part for part in (caution, final.result, note) if part) or None
     now = agent.log.state.info
     spent = now.usage + Usage(duration_ms=duration_ms)
-    worktree = now.worktree if agent.worktree else None
+    worktree = now.worktree if agent.worktree or (now.worktree and now.worktree.by_hook) else None
     agent.record(Ended(evolve(final, usage=spent, background=agent.background, worktree=worktree, result=result)))
     agent.forget()
     engine.ended(agent)

@@ -50,7 +50,17 @@ LAYERS: dict[str, int] = {
         ("slots", "stagger", "project", "engine", "agent", "agent_listing", "spawning", "launching", "query_loop"), 3
     ),
     **dict.fromkeys(
-        ("permissions.broker", "permissions.gate", "reviews", "subagents", "forking", "reviving", "isolation"), 3
+        (
+            "permissions.broker",
+            "permissions.gate",
+            "reviews",
+            "subagents",
+            "forking",
+            "reviving",
+            "isolation",
+            "hooked_isolation",
+        ),
+        3,
     ),
     **dict.fromkeys(("messenger", "budget", "context_room", "tool_runner", "progress_summary", "handoff"), 3),
     **dict.fromkeys(("hooks.model", "hooks.runner", "hooks.moments", "hooks.dispatch", "hooks.occasions"), 3),

@@ -19,7 +19,7 @@ def environment(place: Place, today: datetime, branch: str | None) -> str:
         lines.append(f"Git branch: {branch}")
     if place.worktree:
         lines.append(
-            "This is your own git worktree. Work only inside it: the user reviews your changes and takes them over. "
+            "This is your own worktree. Work only inside it: the user reviews your changes and takes them over. "
             "The user's checkout is elsewhere and must not be written to."
         )
     return "<environment>\n" + "\n".join(lines) + "\n</environment>"

@@ -9,7 +9,7 @@
     moments.py    what each event tells its hooks
     occasions.py  the calls at the beginning and the end of sessions and agents, and after a tool
 
-Deliberately absent: the events of worktrees, hooks of plugins and skills, `asyncRewake`, `defer` as more than an ask,
+Deliberately absent: hooks of plugins and skills, `asyncRewake`, `defer` as more than an ask,
 PowerShell, and MCP servers (`HookRunner.mcp_tool` is where they come in). To add an event, touch `values.EVENTS`,
 `moments.py` and its caller.
 """

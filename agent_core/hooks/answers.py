@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from attrs import evolve
 
-from agent_core.hooks.values import BLOCKING, MAX_TEXT, OK, Answer, failed
+from agent_core.hooks.values import BLOCKING, MAX_TEXT, OK, Answer, Grant, failed
+from agent_core.permissions.rules import parse_rule
+from agent_core.permissions.types import Destination
 
 _SPEAKING = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events whose hooks may simply print what the model shall know."""
@@ -31,6 +33,8 @@ class _Bad(ValueError):
 
 def of_process(event: str, code: int, stdout: str, stderr: str) -> Answer:
     """Of a command that has ended by itself."""
+    if event == "WorktreeCreate":
+        return _created(code, stdout, stderr)
     answer = of_text(event, stdout)
     if code == 0:
         return answer
@@ -42,6 +46,14 @@ def of_process(event: str, code: int, stdout: str, stderr: str) -> Answer:
         return answer
     ended = f"it ended with exit code {code}" if code > 0 else f"it was ended by signal {-code}"
     return evolve(answer, outcome="error", message=f"{ended}{f': {said}' if said else ''}")
+
+
+def _created(code: int, stdout: str, stderr: str) -> Answer:
+    """Here any other exit code than 0 is a failure, and the last line that is not empty is the folder."""
+    if code != 0:
+        return failed(f"it ended with exit code {code}{f': {said}' if (said := cut(stderr.strip())) else ''}")
+    lines = [line.strip() for line in stdout.splitlines() if line.strip()]
+    return Answer(path=lines[-1]) if lines else failed("it printed no path")
 
 
 def of_text(event: str, text: str) -> Answer:
@@ -99,6 +111,7 @@ def _read(event: str, value: Mapping[str, Any]) -> Answer:
         context=context,
         message=answer.message or _text(value, "systemMessage"),
         output=_text(own, "updatedToolOutput") if event == "PostToolUse" else None,
+        path=_text(value, "worktreePath") or _text(own, "worktreePath") if event == "WorktreeCreate" else None,
     )
 
 
@@ -125,14 +138,46 @@ def _permission(own: Mapping[str, Any]) -> Answer:
     if not isinstance(decision, Mapping) or decision.get("behavior") not in ("allow", "deny"):
         raise _Bad(f"decision must be an object with behavior allow or deny, not {decision!r}")
     allows, said = decision["behavior"] == "allow", _text(decision, "message")
-    note = "updatedPermissions are not stored; this call only was allowed" if "updatedPermissions" in decision else None
+    grants, note = _grants(decision.get("updatedPermissions") if allows else None)
     return Answer(
         "allow" if allows else "deny",
         said or note,
         said,
         input=_object(decision, "updatedInput") if allows else None,
         interrupt=not allows and decision.get("interrupt") is True,
+        grants=grants,
     )
+
+
+def _grants(value: Any) -> tuple[tuple[Grant, ...], str | None]:
+    """What is to be stored, and which entries are not; only rules are ever added, nothing is taken away."""
+    if value is None:
+        return (), None
+    if not isinstance(value, list):
+        raise _Bad(f"updatedPermissions must be a list, not {value!r}")
+    found = [_grant(entry) for entry in value]
+    left = [str(number) for number, grant in enumerate(found) if grant is None]
+    note = f"updatedPermissions {', '.join(left)} not stored: only addRules with allow or deny are" if left else None
+    return tuple(grant for grant in found if grant is not None), note
+
+
+def _grant(entry: Any) -> Grant | None:
+    if not isinstance(entry, Mapping) or entry.get("type") != "addRules":
+        return None
+    behavior, destination, rules = entry.get("behavior"), entry.get("destination", "session"), entry.get("rules")
+    if behavior not in ("allow", "deny") or destination not in get_args(Destination) or not isinstance(rules, list):
+        return None
+    texts = [_rule(rule) for rule in rules]
+    kept = tuple(text for text in texts if text is not None)
+    return Grant(behavior, kept, destination) if kept and len(kept) == len(texts) else None
+
+
+def _rule(entry: Any) -> str | None:
+    tool, content = (entry.get("toolName"), entry.get("ruleContent")) if isinstance(entry, Mapping) else (None, None)
+    if not isinstance(tool, str) or not isinstance(content, str | None):
+        return None
+    text = tool if content is None else f"{tool}({content})"
+    return text if parse_rule(text, "allow", "a hook") is not None else None
 
 
 def _one_of(name: str, value: Any) -> str:

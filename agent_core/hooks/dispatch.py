@@ -11,15 +11,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
+from attrs import evolve
 
+from agent_core.conversations import is_main
 from agent_core.events import HookRan
 from agent_core.hooks.matching import NOTHING, Verdict, merge, select
 from agent_core.hooks.moments import Moment
-from agent_core.hooks.values import OK, Answer, Hook
+from agent_core.hooks.values import ENDING, OK, Answer, Hook
 
 if TYPE_CHECKING:
     from agent_core.agent import Agent
     from agent_core.engine import Engine
+    from agent_core.loading.configuration import Configuration
 
 logger = logging.getLogger(__name__)
 
@@ -28,12 +31,15 @@ def hooks_of(agent: Agent, engine: Engine, event: str) -> tuple[Hook, ...]:
     """Those of settings and of the agent's own file. Before the folder is trusted none runs in an editor; without one
     those of the person and of the machine do."""
     configuration = agent.project.configuration
-    found = (*configuration.hooks.of(agent.definition), *configuration.hooks.active)
-    return tuple(
-        hook
-        for hook in found
-        if hook.event == event and (configuration.trusted or not (engine.interactive or hook.from_project))
-    )
+    own = configuration.hooks.of(agent.definition)
+    if own and not is_main(agent.log.state.info):  # HK-2: its end is that of a sub-agent
+        own = tuple(evolve(hook, event="SubagentStop") if hook.event == "Stop" else hook for hook in own)
+    found = (*own, *configuration.hooks.active)
+    return tuple(hook for hook in found if hook.event == event and runs_here(hook, configuration, engine))
+
+
+def runs_here(hook: Hook, configuration: Configuration, engine: Engine) -> bool:
+    return configuration.trusted or not (engine.interactive or hook.from_project)
 
 
 async def dispatch(agent: Agent, engine: Engine, moment: Moment) -> Verdict:
@@ -63,8 +69,8 @@ async def dispatch(agent: Agent, engine: Engine, moment: Moment) -> Verdict:
         if not hooks[index].detached:
             record(agent, moment.event, answers[index])
     verdict = merge(answers)
-    if verdict.stop is not None:
-        agent.stop()
+    if verdict.stop is not None and moment.event not in ENDING:
+        agent.end_by_hook(verdict.stop)
     return verdict
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-from agent_core.hooks.values import EVENTS, Answer, Hook
+from agent_core.hooks.values import EVENTS, Answer, Grant, Hook
 
 MAX_SUBJECT = 128
 """Characters of a name that a pattern is tried on; what tools and agents are called is shorter."""
@@ -37,6 +37,8 @@ class Verdict:
     stop: str | None = None
     interrupt: bool = False
     failures: tuple[str, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    path: str | None = None
 
 
 NOTHING = Verdict()
@@ -111,6 +113,8 @@ def merge(answers: Iterable[Answer]) -> Verdict:
         stop=stops[0] if stops else None,
         interrupt=any(each.interrupt for each in every if each.outcome == "deny"),
         failures=tuple(each.message or each.outcome for each in every if each.outcome in ("error", "timeout")),
+        path=_last(each.path for each in every),
+        grants=tuple(grant for each in every if decision == "allow" for grant in each.grants),
     )
 
 

@@ -12,7 +12,7 @@ from agent_core.agent import Agent, Incoming, user_message
 from agent_core.conversations import is_main
 from agent_core.engine import Engine
 from agent_core.errors import NotAllowed
-from agent_core.hooks.dispatch import dispatch, hooks_of, record
+from agent_core.hooks.dispatch import dispatch, hooks_of, observe, record
 from agent_core.hooks.moments import Moment, response, stop_moment, tool_moment
 from agent_core.hooks.values import Answer
 from agent_core.messages import Message, TextBlock
@@ -96,6 +96,10 @@ async def may_compact(agent: Agent, engine: Engine) -> bool:
     """A PreCompact hook can keep everything in the context, for as long as the service takes it."""
     said = await dispatch(agent, engine, Moment("PreCompact", "auto", {"trigger": "auto", "custom_instructions": ""}))
     return said.blocked is None
+
+
+def compacted(agent: Agent, engine: Engine) -> None:
+    observe(agent, engine, Moment("PostCompact", "auto", {"trigger": "auto", "compact_summary": ""}))
 
 
 async def end_sessions(engine: Engine) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from agent_core.hooks.matching import broken_pattern
 from agent_core.hooks.values import EVENTS, Command, Handler, Hook, Http, McpTool, Question
@@ -19,7 +19,6 @@ OF_AGENTS = frozenset({"PreToolUse", "PostToolUse", "Stop", "SubagentStop"})
 _LATER = frozenset(
     {"UserPromptExpansion", "PermissionDenied", "PostToolBatch", "StopFailure", "TaskCreated", "TaskCompleted"}
     | {"TeammateIdle", "ConfigChange", "CwdChanged", "FileChanged", "DirectoryAdded", "InstructionsLoaded"}
-    | {"WorktreeCreate", "WorktreeRemove", "PostCompact"}
     | {"Elicitation", "ElicitationResult", "MessageDisplay"}
 )
 """Events of the format that are never raised here."""
@@ -43,11 +42,11 @@ def parse_hooks(value: Any, source: str, from_project: bool, report: Report) -> 
 
 
 def of_agent(hooks: tuple[Hook, ...], report: Report) -> tuple[Hook, ...]:
-    """HK-2: those that an agent may bring along; its `Stop` is the end of a sub-agent, except in the main thread."""
+    """HK-2: those that an agent may bring along."""
     kept = [hook for hook in hooks if hook.event in OF_AGENTS]
     for event in sorted({hook.event for hook in hooks} - OF_AGENTS):
         report(f"hooks.{event} is no event of an agent file; there are {', '.join(sorted(OF_AGENTS))}")
-    return tuple(evolve(hook, event="SubagentStop") if hook.event == "Stop" else hook for hook in kept)
+    return tuple(kept)
 
 
 def _of_event(event: str, groups: Any, source: str, from_project: bool, report: Report) -> Iterator[Hook]:

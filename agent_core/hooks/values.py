@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-from agent_core.permissions.types import PermissionRule
+from agent_core.permissions.types import Destination, PermissionRule
 
 Kind = Literal["tool", "type", "source", "none"]
 
@@ -24,11 +24,17 @@ EVENTS: Mapping[str, Kind] = {
     "Stop": "none",
     "Notification": "source",
     "PreCompact": "source",
+    "PostCompact": "source",
+    "WorktreeCreate": "none",
+    "WorktreeRemove": "none",
 }
 """Every event that is raised here, with what its matcher is about."""
 
 BLOCKING = frozenset({"PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact"})
 """Where exit code 2 and `decision: "block"` mean something (features 14)."""
+
+ENDING = frozenset({"Stop", "SubagentStop", "SessionEnd"})
+"""Where `continue: false` asks for what happens anyway."""
 
 MAX_TEXT = 10_000
 """Characters of any text that a hook gives."""
@@ -89,11 +95,21 @@ class Hook:
 
 
 @frozen
+class Grant:
+    """Rules that a PermissionRequest hook adds for later calls (features 12, update entries)."""
+
+    behavior: Literal["allow", "deny"]
+    rules: tuple[str, ...]
+    destination: Destination
+
+
+@frozen
 class Answer:
     """What one hook said. `outcome` and `message` are for people, everything else is for the engine.
 
     `input` replaces the call's whole input, `output` the result that the model reads, `context` is added for the
-    model. `stop`: `continue: false`. `interrupt`: of a refusal.
+    model. `stop`: `continue: false`. `interrupt`: of a refusal. `grants` are `updatedPermissions`.
+    `path` is the folder that a WorktreeCreate hook has made.
     """
 
     outcome: HookOutcome = "ok"
@@ -104,6 +120,8 @@ class Answer:
     context: str | None = None
     stop: bool = False
     interrupt: bool = False
+    grants: tuple[Grant, ...] = ()
+    path: str | None = None
 
 
 OK = Answer()

@@ -133,7 +133,7 @@ async def _permit_by_hook(
     if said.decision == "deny":
         _settled_by_hook(agent, request, OptionKind.REJECT_ONCE, said)
         if said.interrupt:
-            agent.stop()
+            agent.end_by_hook(said.reason or "it refused a call")
         raise ToolError(f"A PermissionRequest hook refused this call{_because(said)}. {HOW_TO_GO_ON}")
     if said.decision != "allow" or before.decision == "ask":
         return request
@@ -143,6 +143,7 @@ async def _permit_by_hook(
     facts = await _facts(tool, input, context)
     match _decide(agent, _call(tool, facts), said):
         case Allow():
+            await _store_grants(agent, said)
             _settled_by_hook(agent, request, OptionKind.ALLOW_ONCE, said)
             return Permitted(input)
         case Deny(_, reason):
@@ -310,9 +311,22 @@ async def _store(agent: Agent, settled: Settled) -> None:
         return
     if settled.answer is not None and settled.answer.updated_input is not None:
         return  # the rule names the input that the person has just replaced
+    await _keep(agent, option, (settled.answer.destination if settled.answer else None) or option.destination)
+
+
+async def _store_grants(agent: Agent, said: Verdict) -> None:
+    """What a PermissionRequest hook adds holds like a lasting answer; none widens what policy has closed."""
+    closed = agent.project.configuration.settings.policy.managed_rules_only
+    for grant in said.grants:
+        if grant.behavior == "allow" and closed:
+            continue
+        kind = OptionKind.ALLOW_ALWAYS if grant.behavior == "allow" else OptionKind.REJECT_ALWAYS
+        await _keep(agent, PermissionOption("hook", kind, "by a hook", grant.rules), grant.destination)
+
+
+async def _keep(agent: Agent, option: PermissionOption, destination: Destination | None) -> None:
     agent.grants.add(option, agent.project.project.root)
     await _stored(agent.grants.save, option)
-    destination = (settled.answer.destination if settled.answer else None) or option.destination
     if (path := agent.project.settings_file(destination)) is not None:
         await _stored(partial(store_rules, path, option), option)
 

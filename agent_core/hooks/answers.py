@@ -27,6 +27,9 @@ _LISTENING = frozenset(
 """Events that take `additionalContext`."""
 
 
+_CUT = "\n[... the rest of this hook's text is left out ...]"
+
+
 class _Bad(ValueError):
     """What is wrong with the JSON."""
 
@@ -87,7 +90,7 @@ def of_verdict(event: str, text: str) -> Answer:
 
 
 def cut(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "\n[... the rest of this hook's text is left out ...]"
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - len(_CUT)] + _CUT
 
 
 def _read(event: str, value: Mapping[str, Any]) -> Answer:
@@ -122,13 +125,13 @@ def _decided(event: str, value: Mapping[str, Any], own: Mapping[str, Any]) -> An
         reason = _text(own, "permissionDecisionReason") or reason
         input = _object(own, "updatedInput")
         if decision is None:
-            return Answer(input=input)
+            return Answer(input=input, reason=reason)
         return Answer(_one_of("permissionDecision", decision), reason, reason, input=input)  # type: ignore[arg-type]
     if decision not in (None, "block", "approve"):
         raise _Bad(f"decision must be block or absent, not {decision!r}")
     if decision == "block" and event in BLOCKING:
         return Answer("block", reason, reason)
-    return OK
+    return Answer(reason=reason)  # for an exit code 2, which it cannot undo
 
 
 def _permission(own: Mapping[str, Any]) -> Answer:

@@ -22,7 +22,7 @@ _LATER = frozenset(
     | {"Elicitation", "ElicitationResult", "MessageDisplay"}
 )
 """Events of the format that are never raised here."""
-_IGNORED = {"asyncRewake": "a hook never wakes an agent", "shell": "commands run in bash"}
+_IGNORED = {"asyncRewake": "a hook never wakes an agent"}
 
 
 class _Bad(ValueError):
@@ -98,7 +98,7 @@ class _Base:
             return None
         finally:
             for name in sorted(_IGNORED.keys() & set(entry if isinstance(entry, Mapping) else ())):
-                if entry[name] not in (False, "bash", None):
+                if entry[name] not in (False, None):
                     self.report(f"{where}: {name} is ignored: {_IGNORED[name]}")
 
     def _condition(self, entry: Mapping[str, Any]) -> Any:

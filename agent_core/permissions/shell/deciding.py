@@ -17,7 +17,7 @@ from agent_core.permissions.guarded import critical, guarded
 from agent_core.permissions.path_rules import specifier_of
 from agent_core.permissions.policy import Call, PolicyContext, decide
 from agent_core.permissions.rules import Subject, judge, parameter
-from agent_core.permissions.shell.files import Where, hidden_in_option, paths_of
+from agent_core.permissions.shell.files import Where, certain, hidden_in_option, paths_of, resolved
 from agent_core.permissions.shell.matching import allows, dangerous, escaped, harmless, restricts, spelling, spellings
 from agent_core.permissions.shell.parse import Redirect, Script, SimpleCommand, changes_folder, parse
 from agent_core.permissions.shell.reading import goes_down, reads
@@ -85,7 +85,7 @@ def _explain(call: Call, command: str, ctx: PolicyContext) -> tuple[Part, ...]:
     script = parse(command)
     if script.problem is not None:
         return (Part(text, _not_understood(script.problem, rules)),)
-    parts = tuple(_parts(script, call.facts.cwd or Path("/"), ctx, rules))
+    parts = tuple(_parts(script, _start(command, script, call, ctx), ctx, rules))
     return parts or (Part(text, Allow("mode", "it runs nothing")),)
 
 
@@ -125,13 +125,16 @@ def _not_understood(problem: str, rules: _Rules) -> PermissionDecision:
     return Ask(f"the command cannot be taken apart, so that nobody knows what it runs: {problem}")
 
 
-def _parts(script: Script, cwd: Path, ctx: PolicyContext, rules: _Rules) -> Iterator[Part]:
+def _start(text: str, script: Script, call: Call, ctx: PolicyContext) -> Where:
+    return Where(call.facts.cwd or Path("/"), ctx.matching.home, certain(text, script))
+
+
+def _parts(script: Script, start: Where, ctx: PolicyContext, rules: _Rules) -> Iterator[Part]:
     moves = [command for command in script.commands if changes_folder(command)]
-    start = Where(cwd, ctx.matching.home)
     after = evolve(start, cwd=_after(script, start)) if moves else start
     for command in script.commands:
         where = start if moves[:1] == [command] else after
-        yield _part(command, where, cwd, ctx, rules, moved=bool(moves))
+        yield _part(command, where, start, ctx, rules, moved=bool(moves))
     for redirect in script.redirects:
         if redirect.target is not None:
             yield _redirection(redirect, redirect.target, after, ctx, rules)
@@ -142,8 +145,10 @@ def _after(script: Script, start: Where) -> Path | None:
     return found[0] if found and script.goes_to and not script.goes_to.pattern else None
 
 
-def _part(command: SimpleCommand, where: Where, cwd: Path, ctx: PolicyContext, rules: _Rules, *, moved: bool) -> Part:
-    decision = _decided(command, where, cwd, ctx, rules, moved=moved)
+def _part(
+    command: SimpleCommand, where: Where, start: Where, ctx: PolicyContext, rules: _Rules, *, moved: bool
+) -> Part:
+    decision = _decided(command, where, start, ctx, rules, moved=moved)
     rule = None
     if isinstance(decision, Ask) and command.program is not None and not hides(command.source):
         text = f"Bash({escaped(spelling(command))})"
@@ -152,12 +157,13 @@ def _part(command: SimpleCommand, where: Where, cwd: Path, ctx: PolicyContext, r
 
 
 def _decided(
-    command: SimpleCommand, where: Where, cwd: Path, ctx: PolicyContext, rules: _Rules, *, moved: bool
+    command: SimpleCommand, where: Where, start: Where, ctx: PolicyContext, rules: _Rules, *, moved: bool
 ) -> PermissionDecision:
     hits = [(rule, restricts(rule.specifier or "", command)) for rule in rules.restricting]
     if rule := _first(hits, "deny", Match.YES):
         return _by_rule(rule, "deny")
-    files = _files(command, where, ctx, moved=moved)
+    known = evolve(command, words=tuple(resolved(word, where) for word in command.words))
+    files = _files(known, where, ctx, moved=moved)
     if isinstance(files, Deny):
         return files
     if rule := _first(hits, "ask", Match.YES) or _first(hits, "ask", Match.UNCLEAR):
@@ -166,7 +172,7 @@ def _decided(
         return Ask(f"the deny rule {rule.text} in {rule.place} may speak of this")
     if (hiding := next(filter(_hides_files, ctx.rules), None)) and goes_down(unwrapped(command)):
         return Ask(f"it searches files by itself, which the deny rule {hiding.text} in {hiding.place} may hide")
-    if reason := _critical(command, where, cwd, ctx):
+    if reason := _critical(known, where, start, ctx):
         return Ask(reason)
     if ctx.mode is PermissionMode.BYPASS:
         return Allow("mode", "the mode bypassPermissions allows everything that no rule denies")
@@ -297,9 +303,10 @@ def _redirection(redirect: Redirect, target: Word, where: Where, ctx: PolicyCont
     return Part(text, decided, rule if storable else None)
 
 
-def _critical(command: SimpleCommand, where: Where, cwd: Path, ctx: PolicyContext) -> str | None:
+def _critical(command: SimpleCommand, where: Where, start: Where, ctx: PolicyContext) -> str | None:
     """Removing what the machine, the user or the project cannot do without is asked for in every mode."""
-    near = evolve(where, cwd=where.cwd or cwd)
+    near = evolve(where, cwd=where.cwd or start.cwd)
+    cwd = start.cwd or Path("/")
     for each, _ in spellings(command):
         for word in removed(each) or ():
             if re.match(r'"?\$\{?\w+[^/]*/?(\*.*)?"?$', word.source) and word.source.rstrip('"').endswith(("/", "*")):

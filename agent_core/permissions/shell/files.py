@@ -9,7 +9,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from agent_core.permissions.shell.words import Word
+from agent_core.permissions.shell.parse import Script
+from agent_core.permissions.shell.words import VARIABLES, Word, unmarked
 
 FREE = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"})
 _MOST = 200
@@ -18,14 +19,42 @@ _MOST = 200
 
 @frozen
 class Where:
-    """`cwd` None: a `cd` that nobody can follow comes before."""
+    """`cwd` None: a `cd` that nobody can follow comes before. `certain`: variables that nothing sets."""
 
     cwd: Path | None
     home: Path
+    certain: frozenset[str] = frozenset()
+
+
+_SETS = frozenset({"eval", "source", ".", "trap", "alias", "enable"})
+
+
+def certain(text: str, script: Script) -> frozenset[str]:
+    """The variables that nothing in the command can set: they are named for their values alone."""
+    programs = [command.program for command in script.commands if command.words]
+    if any(program is None or program in _SETS for program in programs):
+        return frozenset()
+    said = [word.literal or "" for command in script.commands for word in command.words]
+    return frozenset(
+        name
+        for name in VARIABLES
+        if not re.search(rf"(?<!\$)(?<!\$\{{)\b{name}\b", text)
+        and not any(name in literal or "IFS" in literal for literal in said)
+        and "IFS" not in text
+    )
+
+
+def resolved(word: Word, where: Where) -> Word:
+    """With the values of variables that are certain."""
+    if word.template is None:
+        return word
+    values = {"HOME": str(where.home), **({"PWD": str(where.cwd)} if where.cwd else {})}
+    return unmarked(word, {name: value for name, value in values.items() if name in where.certain})
 
 
 def paths_of(word: Word, where: Where) -> tuple[Path, ...] | None:
     """None when it cannot be known."""
+    word = resolved(word, where)
     if word.text is None:
         return None
     text = word.text

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
-from agent_core.permissions.shell.words import Word, in_ansi_quotes, in_double_quotes, unescaped
+from agent_core.permissions.shell.words import Word, in_ansi_quotes, in_double_quotes, marked, unescaped
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -113,6 +113,9 @@ _RESERVED = frozenset(
 _HIDDEN = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$\()|[<>]\(")
 """A substitution that the grammar took for text."""
 
+_FUNCTION = Word("function", "function")
+"""No program: it gives a new meaning to a name, `ls` perhaps, and may run itself without end."""
+
 
 @define(eq=False)
 class _Walk:
@@ -136,6 +139,10 @@ class _Walk:
             case "for_statement":
                 name = self.text(node.children[1])
                 self.commands.append(SimpleCommand((), (Assignment(name, None),), f"for {name}"))
+                self._children(node)
+            case "function_definition":
+                name = self.text(next(child for child in node.children if child.is_named))
+                self.commands.append(SimpleCommand((_FUNCTION, Word(name, name)), (), f"function {name}"))
                 self._children(node)
             case "file_redirect":
                 self._redirect(node)
@@ -238,10 +245,10 @@ class _Walk:
             case "word" | "number" if not node.children:
                 return unescaped(source)
             case "string":
-                inner = all(child.type == "string_content" or not child.is_named for child in node.children)
-                return Word(
-                    source, in_double_quotes(source[1:-1]) if inner and "$" not in _no_escapes(source) else None
-                )
+                return self._string(node, source)
+            case "simple_expansion" | "expansion":
+                mark = marked(source, in_quotes=False)
+                return Word(source, None, template=Word(source, mark) if mark else None)
             case "raw_string":
                 return Word(source, source[1:-1])
             case "ansi_c_string":
@@ -253,12 +260,30 @@ class _Walk:
             case _:
                 return Word(source, None)
 
+    def _string(self, node: Node, source: str) -> Word:
+        """Between double quotes."""
+        pieces, end = [], node.start_byte + 1
+        for child in node.children[1:-1]:
+            known = child.type in ("simple_expansion", "expansion") and marked(self.text(child), in_quotes=True)
+            if child.is_named and child.type != "string_content" and not known:
+                return Word(source, None)
+            pieces += [self.data[end : child.start_byte].decode(), known or self.text(child)]
+            end = child.end_byte
+        inner = "".join([*pieces, self.data[end : node.end_byte - 1].decode()])
+        if "$" in _no_escapes(inner):
+            return Word(source, None)
+        text = in_double_quotes(inner)
+        whole = Word(source, text)
+        return whole if inner == source[1:-1] else Word(source, None, template=whole)
+
     def _joined(self, node: Node, source: str) -> Word:
         pieces = [self._value(child) for child in node.children]
-        if "".join(piece.source for piece in pieces) != source or any(piece.text is None for piece in pieces):
+        filled = [piece.template or piece for piece in pieces]
+        if "".join(piece.source for piece in pieces) != source or any(piece.text is None for piece in filled):
             return Word(source, None)
-        text = "".join(piece.text or "" for piece in pieces)
-        return Word(source, text, any(piece.pattern for piece in pieces), pieces[0].home)
+        text = "".join(piece.text or "" for piece in filled)
+        whole = Word(source, text, any(piece.pattern for piece in filled), pieces[0].home)
+        return whole if filled == pieces else Word(source, None, template=whole)
 
     def _assignment(self, node: Node) -> Assignment:
         name = node.child_by_field_name("name")

@@ -250,3 +250,56 @@ def test_each_part_says_why(folder: Path) -> None:
 )
 def test_a16_what_hides_is_written_out(text: str, shown: str) -> None:
     assert (visible(text), hides(text)) == (shown, shown != text)
+
+
+DESKTOP: Rules = {"allow": ["Bash"], "deny": ["Read(~/Desktop/**)"]}
+
+
+@pytest.mark.spec("PM-4", "PM-2")
+@pytest.mark.parametrize(
+    ("command", "decision"),
+    [
+        ("cat ~/Desktop/x", "deny"),
+        ('cat ~/"Desktop"/x', "deny"),
+        ("cat $HOME/Desktop/x", "deny"),
+        ('cat "${HOME}/Desktop/x"', "deny"),
+        ("head -n1 ${HOME}/'Desktop'/x", "deny"),
+        ("cat < $HOME/Desktop/x", "deny"),
+        ("cp $HOME/Desktop/x a.txt", "deny"),
+        ("echo x > $HOME/Desktop/x", "deny"),
+        ('cat "$PWD/../../../../../../../../../$HOME/Desktop/x"', "deny"),
+        ("cd ~/Desktop && cat x", "deny"),
+        ("cd $HOME && cat Desktop/x", "deny"),
+        ('cd "$HOME/Desktop" && cat $PWD/x', "deny"),
+        ("cat $HOME/Downloads/x", "allow"),
+        ("cat '$HOME/Desktop/x'", "allow"),
+        ('cat "\\$HOME/Desktop/x"', "allow"),
+    ],
+)
+def test_b12_a_denied_folder_is_denied_in_every_spelling(folder: Path, command: str, decision: str) -> None:
+    assert decided(command, context(folder, DESKTOP), folder) == decision
+
+
+@pytest.mark.spec("PM-4")
+@pytest.mark.parametrize(
+    ("command", "decision"),
+    [
+        ('cat "$PWD/a.txt"', "allow"),
+        ("ls ${PWD}/src", "allow"),
+        ("cat $PWD/../x", "ask"),
+        ("cat $HOME/x", "ask"),
+        ("cat $OLDPWD/x", "ask"),
+        ("export PWD=/etc; cat $PWD/passwd", "ask"),
+        ("read P''WD < a.txt; cat $PWD/passwd", "ask"),
+        ("cd src; cd ..; cat $PWD/a.txt", "ask"),
+    ],
+)
+def test_b12_a_variable_is_known_until_something_sets_it(folder: Path, command: str, decision: str) -> None:
+    assert decided(command, context(folder, {}), folder) == decision
+
+
+@pytest.mark.spec("PM-4")
+@pytest.mark.parametrize("command", ["rm -rf $HOME", 'rm -r "${PWD}"', "sudo rm -rf $PWD/..", "ls(){ ls|ls& };ls"])
+def test_what_harms_in_itself_asks(folder: Path, command: str) -> None:
+    mode = PermissionMode.DEFAULT if "ls" in command else PermissionMode.BYPASS
+    assert decided(command, context(folder, {}, mode), folder) == "ask"

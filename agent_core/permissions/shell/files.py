@@ -71,7 +71,7 @@ def paths_of(word: Word, where: Where) -> tuple[Path, ...] | None:
 
 
 def _standing_for(path: Path) -> tuple[Path, ...] | None:
-    """Of a pattern the files that there are, and the folder that they are in."""
+    """Of a pattern the files that there are, itself where there are none, and the folder that they are in."""
     text = str(path)
     first = re.search(r"[*?\[{]", text)
     if first is None or "{" in text or ".." in text[first.start() :]:
@@ -81,7 +81,7 @@ def _standing_for(path: Path) -> tuple[Path, ...] | None:
         found = list(islice(glob.iglob(text), _MOST + 1))  # noqa: PTH207 - as bash: a pattern with any beginning
     except (OSError, re.error, ValueError):
         return None
-    return (base, *map(Path, found)) if len(found) <= _MOST else None
+    return (base, *map(Path, found or (text,))) if len(found) <= _MOST else None
 
 
 def hidden_in_option(word: Word) -> Word | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
@@ -113,6 +114,8 @@ _RESERVED = frozenset(
 _HIDDEN = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$\()|[<>]\(")
 """A substitution that the grammar took for text."""
 
+_NO_CHOICE = re.compile(r"[-\w./=+:@%]*\{\}[-\w./=+:@%]*")
+"""`{}` is what find and xargs put a name in place of; bash leaves it as it is."""
 _FUNCTION = Word("function", "function")
 """No program: it gives a new meaning to a name, `ls` perhaps, and may run itself without end."""
 
@@ -152,6 +155,8 @@ class _Walk:
                 self._children(node)
             case kind if kind in _LEAVES:
                 self._leaf(node)
+            case ";;" | ";&" | ";;&" if node.parent is not None and node.parent.type != "case_item":
+                raise _Unknown(f"{node.type} outside of a case is not understood")
             case kind if kind in _INSIDE or not node.is_named:
                 self._check_expansion(node)
                 self._children(node)
@@ -205,6 +210,7 @@ class _Walk:
         words: list[Word] = []
         assignments: list[Assignment] = []
         declares = node.type != "command"
+        self._check_joints(node)
         for child in node.children:
             match child.type:
                 case "variable_assignment" if not words:
@@ -227,6 +233,14 @@ class _Walk:
                     words.append(self._word(child))
         self._check_reserved(words)
         self.commands.append(SimpleCommand(tuple(words), tuple(assignments), self.text(node)))
+
+    def _check_joints(self, node: Node) -> None:
+        """Of `'r'\\m` the grammar makes two words, and bash one; so does a line that goes on within a word."""
+        for one, other in pairwise(node.children):
+            between = self.data[one.end_byte : other.start_byte].decode().replace("\\\n", "")
+            descriptor = other.child_count > 0 and other.children[0].type == "file_descriptor"
+            if not between and (descriptor or not other.type.endswith("_redirect")):
+                raise _Unknown(f"{self.text(one)[:20]}{self.text(other)[:20]} is one word")
 
     def _check_reserved(self, words: list[Word]) -> None:
         """`! ! x` runs x, and `time ! x` too: what the grammar takes for a program is none."""
@@ -282,7 +296,8 @@ class _Walk:
         if "".join(piece.source for piece in pieces) != source or any(piece.text is None for piece in filled):
             return Word(source, None)
         text = "".join(piece.text or "" for piece in filled)
-        whole = Word(source, text, any(piece.pattern for piece in filled), pieces[0].home)
+        pattern = any(piece.pattern for piece in filled) and not _NO_CHOICE.fullmatch(source)
+        whole = Word(source, text, pattern, pieces[0].home)
         return whole if filled == pieces else Word(source, None, template=whole)
 
     def _assignment(self, node: Node) -> Assignment:

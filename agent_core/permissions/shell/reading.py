@@ -151,7 +151,8 @@ def _git(words: Sequence[Word]) -> Sequence[Word] | None:
         if verb in ("stash", "submodule", "worktree") and not rest:
             return None
         return () if listing or all(re.fullmatch(_GIT_LISTS[verb], text) for text in rest) else None
-    if verb not in _GIT_FREE or any(_forbidden(Word(text, text), "", _GIT_OPTIONS) for text in rest):
+    options = rest[: rest.index("--")] if "--" in rest else rest
+    if verb not in _GIT_FREE or any(_forbidden(Word(text, text), "", _GIT_OPTIONS) for text in options):
         return None
     if verb == "grep" and any(re.match(r"-[a-zA-Z]*[Of]", text) for text in rest):
         return None

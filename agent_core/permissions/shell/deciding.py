@@ -132,12 +132,31 @@ def _start(text: str, script: Script, call: Call, ctx: PolicyContext) -> Where:
 def _parts(script: Script, start: Where, ctx: PolicyContext, rules: _Rules) -> Iterator[Part]:
     moves = [command for command in script.commands if changes_folder(command)]
     after = evolve(start, cwd=_after(script, start)) if moves else start
+    maybe = () if after.cwd is not None else tuple(_folders(moves, start))
     for command in script.commands:
         where = start if moves[:1] == [command] else after
-        yield _part(command, where, start, ctx, rules, moved=bool(moves))
+        part = _part(command, where, start, ctx, rules, moved=bool(moves))
+        yield _unless(part, (_files(command, each, ctx, moved=True) for each in maybe))
     for redirect in script.redirects:
         if redirect.target is not None:
-            yield _redirection(redirect, redirect.target, after, ctx, rules)
+            part = _redirection(redirect, redirect.target, after, ctx, rules)
+            yield _unless(part, (_redirection(redirect, redirect.target, each, ctx, rules).decision for each in maybe))
+
+
+def _folders(moves: list[SimpleCommand], start: Where) -> Iterator[Where]:
+    """Where a command may run when nobody can follow each `cd`."""
+    yield start
+    for command in moves:
+        for word in command.words[1:]:
+            yield from (evolve(start, cwd=path) for path in paths_of(word, start) or ())
+
+
+def _unless(part: Part, elsewhere: Iterable[PermissionDecision | None]) -> Part:
+    """What would be denied in a folder where it may run is not free."""
+    if not isinstance(part.decision, Allow):
+        return part
+    denied = next((each for each in elsewhere if isinstance(each, Deny)), None)
+    return evolve(part, decision=Ask(f"in one of the folders it would be {denied.reason}")) if denied else part
 
 
 def _after(script: Script, start: Where) -> Path | None:

@@ -66,15 +66,42 @@ def paths_of(word: Word, where: Where) -> tuple[Path, ...] | None:
         return ()
     if text.startswith(("//", "/dev/tcp", "/dev/udp", "/proc/")) or (not text.startswith("/") and where.cwd is None):
         return None
-    path = (where.cwd or Path("/")) / text
-    return _standing_for(path) if word.pattern else (path,)
+    if not word.pattern:
+        return ((where.cwd or Path("/")) / text,)
+    return _all_standing_for(text, word.source, where.cwd or Path("/"))
+
+
+def _all_standing_for(text: str, source: str, cwd: Path) -> tuple[Path, ...] | None:
+    """Of a pattern that may hold choices."""
+    plain = not re.search(r"['\"\\]", source)
+    choices = [text] if "{" not in text else _choices(text) if plain else None
+    if choices is None or any(each.startswith(("~", "//", "/dev", "/proc")) for each in choices):
+        return None
+    found = [_standing_for(cwd / each) if re.search(r"[*?[]", each) else (cwd / each,) for each in choices]
+    return None if None in found else tuple(path for paths in found for path in paths or ())
+
+
+def _choices(text: str) -> list[str] | None:
+    """What bash makes of `a{b,c}`; None where there are too many, and of `{1..3}`."""
+    choices = [text]
+    while any("{" in each or "}" in each for each in choices):
+        inner = [re.search(r"\{([^{},]*(?:,[^{},]*)+)\}", each) for each in choices]
+        if None in inner or len(choices) > _MOST:
+            return None
+        choices = [
+            each[: found.start()] + one + each[found.end() :]
+            for each, found in zip(choices, inner, strict=True)
+            if found
+            for one in found[1].split(",")
+        ]
+    return choices
 
 
 def _standing_for(path: Path) -> tuple[Path, ...] | None:
     """Of a pattern the files that there are, itself where there are none, and the folder that they are in."""
     text = str(path)
-    first = re.search(r"[*?\[{]", text)
-    if first is None or "{" in text or ".." in text[first.start() :]:
+    first = re.search(r"[*?\[]", text)
+    if first is None or ".." in text[first.start() :]:
         return None
     base = Path(text[: first.start()].rpartition("/")[0] or "/")
     try:

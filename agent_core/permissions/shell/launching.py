@@ -19,8 +19,8 @@ _ALWAYS = (
 )
 _WRAPPERS = frozenset({"timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob"})
 _TEXT_SHORT: Mapping[str, str] = {
-    "python": "c",
-    "pypy": "c",
+    "python": "ci",
+    "pypy": "ci",
     "perl": "eE",
     "ruby": "e",
     "node": "ep",

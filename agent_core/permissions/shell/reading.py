@@ -58,6 +58,8 @@ def _files(letters: str = "", long: tuple[str, ...] = (), *, skip: int = 0, most
         careful = bool(letters or long or most)
         if careful and any(word.pattern and (word.text or "*")[0] in "*?[{" for word in rest):
             return None  # a file may be named like an option
+        if any(word.pattern for word in (rest[:skip] if most is None else rest)):
+            return None  # it may stand for several words
         if any(word.text is None for word in words) or (most is not None and len(rest) > most):
             return None
         return [*rest[skip:], *options]
@@ -156,8 +158,12 @@ def _git(words: Sequence[Word]) -> Sequence[Word] | None:
         return None
     if verb == "grep" and any(re.match(r"-[a-zA-Z]*[Of]", text) for text in rest):
         return None
-    outside = [Word(text, text) for text in rest if text.startswith(("/", "../"))]
+    outside = [word for word in words if word.pattern or _leads_out(word.text or "")]
     return outside if verb in ("diff", "grep", "log", "blame", "ls-files", "status") else ()
+
+
+def _leads_out(text: str) -> bool:
+    return text.startswith("/") or ".." in text.split("/")
 
 
 def _tame(word: Word) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
+from agent_core.permissions.shell.arithmetic import hidden_command
 from agent_core.permissions.shell.words import Word, in_ansi_quotes, in_double_quotes, marked, unescaped
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def parse(text: str) -> Script:
         root = _parser().parse(data).root_node
         walk = _Walk(data)
         walk.visit(root)
+        if (place := hidden_command(root)) is not None:
+            raise _Unknown(f"{place[:40]!r} may run what stands in a text")
     except (_Unknown, UnicodeEncodeError, RecursionError) as error:
         return Script(problem=str(error) if isinstance(error, _Unknown) else "it cannot be read")
     return Script(tuple(walk.commands), tuple(walk.redirects), None, _goes_to(walk, root))

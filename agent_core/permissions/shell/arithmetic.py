@@ -34,6 +34,8 @@ def hidden_command(root: Node) -> str | None:
         texts = [_text(leaf) for leaf in _all(place) if leaf.type in _TEXTS]
         if any(text != "[" and re.search(r"[\[\\`]|\$\(", text) for text in texts):
             return _text(place)
+        if any(each.type in _RUNS for each in _all(place)):
+            return f"the calculation with what {_text(place)[:40]} prints"
         variables = [_text(each) for each in _all(place) if each.type in ("variable_name", "special_variable_name")]
         used |= {name for text in [*texts, *variables] for name in _NAME.findall(text)}
     given = _given(root) if used else {}

@@ -86,6 +86,8 @@ def _explain(call: Call, command: str, ctx: PolicyContext) -> tuple[Part, ...]:
     if script.problem is not None:
         return (Part(text, _not_understood(script.problem, rules)),)
     parts = tuple(_parts(script, _start(command, script, call, ctx), ctx, rules))
+    if script.hidden is not None:
+        parts = (*parts, Part(text, _not_understood(script.hidden, rules)))
     return parts or (Part(text, Allow("mode", "it runs nothing")),)
 
 
@@ -189,8 +191,12 @@ def _decided(
         return _by_rule(rule, "ask")
     if rule := _first(hits, "deny", Match.UNCLEAR):
         return Ask(f"the deny rule {rule.text} in {rule.place} may speak of this")
-    if (hiding := next(filter(_hides_files, ctx.rules), None)) and goes_down(unwrapped(command)):
-        return Ask(f"it searches files by itself, which the deny rule {hiding.text} in {hiding.place} may hide")
+    if hiding := next(filter(_hides_files, ctx.rules), None):
+        hidden = f"which the deny rule {hiding.text} in {hiding.place} may hide"
+        if goes_down(unwrapped(command)):
+            return Ask(f"it searches files by itself, {hidden}")
+        if _takes_folders(unwrapped(known), where):
+            return Ask(f"it takes a whole folder, with files {hidden}")
     if reason := _critical(known, where, start, ctx):
         return Ask(reason)
     if ctx.mode is PermissionMode.BYPASS:
@@ -346,6 +352,22 @@ def _removed_paths(word: Word, where: Where) -> tuple[Path, ...]:
 
 def _hides_files(rule: PermissionRule) -> bool:
     return rule.behavior == "deny" and rule.tool == "Read" and rule.specifier is not None
+
+
+def _takes_folders(command: SimpleCommand, where: Where) -> bool:
+    """It copies, moves or packs one with all that is in it; the last word is where to."""
+    if command.program not in _TAKES:
+        return False
+    words = [*_candidates(command.words[1:])]
+    for word in words if command.program in _PACKS else words[:-1]:
+        paths = paths_of(word, where)
+        if paths is None or any(path.is_dir() for path in paths):
+            return True
+    return False
+
+
+_PACKS = frozenset({"tar", "zip", "gzip", "7z"})
+_TAKES = _PACKS | {"cp", "mv", "ln", "rsync", "scp", "install"}
 
 
 def _first(hits: list[tuple[PermissionRule, Match]], behavior: str, how: Match) -> PermissionRule | None:

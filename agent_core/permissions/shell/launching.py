@@ -98,7 +98,8 @@ def launches(command: SimpleCommand) -> bool:
 
 
 def _is_file(text: str | None) -> bool:
-    return text is not None and not text.startswith("-")
+    """And not another name of what comes in."""
+    return text is not None and not text.startswith(("-", "/dev/", "/proc/"))
 
 
 def _is_pattern(words: tuple[Word, ...], text: str | None) -> bool:

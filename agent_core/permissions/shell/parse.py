@@ -64,12 +64,14 @@ class Redirect:
 @frozen
 class Script:
     """`problem`: why the text cannot be taken apart; then nothing else is told. `goes_to`: the folder of a `cd` that
-    everything else runs after, and only if it worked."""
+    everything else runs after, and only if it worked. `hidden`: why more may run than the commands that stand there.
+    """
 
     commands: tuple[SimpleCommand, ...] = ()
     redirects: tuple[Redirect, ...] = ()
     problem: str | None = None
     goes_to: Word | None = None
+    hidden: str | None = None
 
 
 class _Unknown(Exception):
@@ -87,11 +89,11 @@ def parse(text: str) -> Script:
         root = _parser().parse(data).root_node
         walk = _Walk(data)
         walk.visit(root)
-        if (place := hidden_command(root)) is not None:
-            raise _Unknown(f"{place[:40]!r} may run what stands in a text")
+        place = hidden_command(root)
     except (_Unknown, UnicodeEncodeError, RecursionError) as error:
         return Script(problem=str(error) if isinstance(error, _Unknown) else "it cannot be read")
-    return Script(tuple(walk.commands), tuple(walk.redirects), None, _goes_to(walk, root))
+    hidden = None if place is None else f"{place[:40]!r} may run what stands in a text"
+    return Script(tuple(walk.commands), tuple(walk.redirects), None, _goes_to(walk, root), hidden)
 
 
 _INSIDE = frozenset(

@@ -130,7 +130,7 @@ _GIT_FREE = frozenset(
 _GIT_LISTS: Mapping[str, str] = {
     "branch": r"-[arvi]+|-vv|--list|--all|--remotes|--verbose|--show-current|--no-color|--column|--sort=.*|--format=.*",
     "tag": r"-l|--list|-n\d*|--sort=.*|--format=.*|--column",
-    "remote": r"-v|--verbose",
+    "remote": r"-v|--verbose|get-url|--all|--push",
     "stash": r"list",
     "worktree": r"list|--porcelain|-v",
     "reflog": r"show|-n|\d+|-\d+|HEAD",
@@ -152,14 +152,38 @@ def _git(words: Sequence[Word]) -> Sequence[Word] | None:
         listing = verb == "config" and rest[:1] in (["--get"], ["--get-all"], ["get"])
         if verb in ("stash", "submodule", "worktree") and not rest:
             return None
-        return () if listing or all(re.fullmatch(_GIT_LISTS[verb], text) for text in rest) else None
+        known = [re.fullmatch(_GIT_LISTS[verb], text) is not None for text in rest]
+        return () if listing or all(known) or _names_only(verb, rest, known) else None
     options = rest[: rest.index("--")] if "--" in rest else rest
     if verb not in _GIT_FREE or any(_forbidden(Word(text, text), "", _GIT_OPTIONS) for text in options):
         return None
     if verb == "grep" and any(re.match(r"-[a-zA-Z]*[Of]", text) for text in rest):
         return None
-    outside = [word for word in words if word.pattern or _leads_out(word.text or "")]
-    return outside if verb in ("diff", "grep", "log", "blame", "ls-files", "status") else ()
+    if verb not in ("diff", "grep", "log", "blame", "ls-files", "status", "show", "cat-file"):
+        return ()
+    return [_in_git(word) for word in words[words.index(_first(words, verb)) + 1 :] if _may_name(word)]
+
+
+def _names_only(verb: str, rest: Sequence[str], known: Sequence[bool]) -> bool:
+    """Of a listing that is asked for by its option, or of one remote, any name that is no option."""
+    asked = {"branch": ("-l", "--list"), "tag": ("-l", "--list"), "remote": ("get-url",)}.get(verb, ())
+    plain = all(ok or (not text.startswith("-") and ":" not in text) for text, ok in zip(rest, known, strict=True))
+    return plain and bool(rest) and (rest[0] in asked)
+
+
+def _first(words: Sequence[Word], text: str) -> Word:
+    return next(word for word in words if word.literal == text)
+
+
+def _may_name(word: Word) -> bool:
+    return word.pattern or not (word.text or "-").startswith("-")
+
+
+def _in_git(word: Word) -> Word:
+    """Of `HEAD:a.txt` the file."""
+    if word.literal is None or not (name := word.literal.partition(":")[2]):
+        return word
+    return Word(name, name)
 
 
 def _leads_out(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Texts that bash runs as commands: real bash shows that it does, and none of them can be taken apart."""
+"""Texts that bash runs as commands: real bash shows that it does, and none of them is free."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from pathlib import Path
 import pytest
 
 from agent_core.permissions.shell.parse import parse
+
+
+def found(command: str) -> str | None:
+    script = parse(command)
+    return script.problem or script.hidden
+
 
 BASH = shutil.which("bash") or "bash"
 
@@ -41,12 +47,15 @@ BASH = shutil.which("bash") or "bash"
         "printf -v 'a[$(touch made)]' x",
         "let 'a[$(touch made)]'",
         "x='a[$(touch made)]'; a[x]=1",
+        "echo 'a[$(touch made)]' > f; echo $(($(cat f)))",
+        "echo 'a[$(touch made)]' > f; x=abc; echo ${x:$(cat f)}",
+        "echo 'a[$(touch made)]' > f; a[$(cat f)]=1",
     ],
 )
 def test_b7_what_a_calculation_runs_is_not_taken_for_a_text(tmp_path: Path, command: str) -> None:
     subprocess.run([BASH, "-c", command], cwd=tmp_path, timeout=20, capture_output=True, check=False)
     assert (tmp_path / "made").exists(), "bash runs no command in it"
-    assert parse(command).problem is not None
+    assert found(command) is not None
 
 
 @pytest.mark.spec("PM-4")
@@ -67,4 +76,4 @@ def test_b7_what_a_calculation_runs_is_not_taken_for_a_text(tmp_path: Path, comm
     ],
 )
 def test_calculations_with_numbers_stay_free(command: str) -> None:
-    assert parse(command).problem is None
+    assert found(command) is None

@@ -327,3 +327,45 @@ def test_b12_a_variable_is_known_until_something_sets_it(folder: Path, command: 
 def test_what_harms_in_itself_asks(folder: Path, command: str) -> None:
     mode = PermissionMode.DEFAULT if "ls" in command else PermissionMode.BYPASS
     assert decided(command, context(folder, {}, mode), folder) == "ask"
+
+
+@pytest.mark.spec("PM-4", "PM-2")
+@pytest.mark.parametrize(
+    ("command", "guard"),
+    [
+        ("/bin/r[m] a.txt", "ask"),
+        ("cp -a . x", "ask"),
+        ("mv src y", "ask"),
+        ("ln -s src y", "ask"),
+        ("tar cf x .", "ask"),
+        ("cp a.txt src", "allow"),
+        ("mv a.txt b.txt", "allow"),
+        ("tar cf x a.txt", "allow"),
+        ("git show HEAD:.env", "deny"),
+        ("git diff .env", "deny"),
+        ("git blame -L 1,2 .env", "deny"),
+        ("git cat-file -p HEAD:.env", "deny"),
+        ("git show HEAD:a.txt", "allow"),
+        ("git diff main..HEAD -- a.txt", "allow"),
+    ],
+)
+def test_b12_what_a_rule_hides_is_not_reached_in_another_way(folder: Path, command: str, guard: str) -> None:
+    assert decided(command, context(folder, GUARD), folder) == guard
+
+
+@pytest.mark.spec("PM-4")
+@pytest.mark.parametrize(
+    ("command", "usual"),
+    [
+        ("python /dev/stdin < a.txt", "ask"),
+        ("python /proc/self/fd/0 < a.txt", "ask"),
+        ("python a.py < a.txt", "allow"),
+        ("git tag -l 'v*'", "allow"),
+        ("git branch --list 'f*'", "allow"),
+        ("git remote get-url origin", "allow"),
+    ],
+)
+def test_programs_that_come_in_and_lists_of_git(folder: Path, command: str, usual: str) -> None:
+    assert decided(command, context(folder, USUAL), folder) == usual
+    plain = "allow" if command.startswith("git") else "ask"
+    assert decided(command, context(folder, {}), folder) == plain

@@ -97,8 +97,11 @@ def launches(command: SimpleCommand) -> bool:
     return False
 
 
+_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+
+
 def _is_file(text: str | None) -> bool:
-    return text is not None and not text.startswith("-")
+    return text is not None and not text.startswith("-") and text not in _INPUT
 
 
 def _is_pattern(words: tuple[Word, ...], text: str | None) -> bool:
@@ -114,7 +117,7 @@ def _runs_text(name: str, words: tuple[Word, ...], letters: str) -> bool:
             return not word.pattern or (word.text or "*")[0] in "*?[{-"
         if letters and re.match(rf"-[A-Za-z]*[{letters}]", text) and not text.startswith("--"):
             return True
-        if text == "-" or any(_abbreviates(text, each) for each in _TEXT_LONG.get(name, ())):
+        if text in _INPUT or any(_abbreviates(text, each) for each in _TEXT_LONG.get(name, ())):
             return True
         if name in _SHELLS and text in ("--command", "--init-command", "--rcfile", "--init-file", "-i"):
             return True

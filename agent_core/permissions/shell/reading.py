@@ -127,6 +127,7 @@ _GIT_FREE = frozenset(
     | {"merge-base", "name-rev", "for-each-ref", "diff-tree", "diff-index", "diff-files", "count-objects", "show-ref"}
     | {"check-ignore", "check-attr", "whatchanged", "cherry", "version", "cat-file", "grep", "range-diff", "var"}
 )
+_GIT_SHOWS = frozenset({"diff", "grep", "log", "blame", "ls-files", "status", "show", "cat-file", "whatchanged"})
 _GIT_LISTS: Mapping[str, str] = {
     "branch": r"-[arvi]+|-vv|--list|--all|--remotes|--verbose|--show-current|--no-color|--column|--sort=.*|--format=.*",
     "tag": r"-l|--list|-n\d*|--sort=.*|--format=.*|--column",
@@ -158,12 +159,16 @@ def _git(words: Sequence[Word]) -> Sequence[Word] | None:
         return None
     if verb == "grep" and any(re.match(r"-[a-zA-Z]*[Of]", text) for text in rest):
         return None
-    outside = [word for word in words if word.pattern or _leads_out(word.text or "")]
-    return outside if verb in ("diff", "grep", "log", "blame", "ls-files", "status") else ()
+    return [each for word in words[1:] for each in _git_files(word)] if verb in _GIT_SHOWS else ()
 
 
-def _leads_out(text: str) -> bool:
-    return text.startswith("/") or ".." in text.split("/")
+def _git_files(word: Word) -> Sequence[Word]:
+    """A word may be a file, or name one behind a revision; what names none does no harm."""
+    text = word.literal
+    if text is None or text.startswith("-"):
+        return () if text else (word,)
+    behind = text.partition(":")[2]
+    return (word, Word(behind, behind)) if behind else (word,)
 
 
 def _tame(word: Word) -> bool:

@@ -224,6 +224,8 @@ def _files(command: SimpleCommand, where: Where, ctx: PolicyContext, *, moved: b
     if not command.words:
         return _assigned(command)
     plain = unwrapped(_without_harmless(command))
+    if isinstance(whole := _whole_folders(plain, where, ctx), Deny):
+        return whole
     if (named := reads(plain)) is not None:
         if moved and plain.program == "git":
             return Ask("git in another folder may run what the settings of that folder say")
@@ -289,6 +291,16 @@ def _denied_only(command: SimpleCommand, where: Where, ctx: PolicyContext) -> Pe
     known = [paths_of(word, where) or () for word in _candidates(command.words[1:])]
     paths = tuple(path for each in known for path in each)
     decided = decide(Call("Read", ToolKind.READ, True, PermissionFacts(reads=paths)), ctx) if paths else None
+    return decided if isinstance(decided, Deny) and decided.decided_by == "rule" else None
+
+
+def _whole_folders(command: SimpleCommand, where: Where, ctx: PolicyContext) -> PermissionDecision | None:
+    """Of a command that takes a folder with all that is in it."""
+    if command.program not in ("cp", "mv", "ln", "tar", "zip", "rsync", "scp"):
+        return None
+    known = [paths_of(word, where) or () for word in _candidates(command.words[1:])]
+    inside = tuple(path / "*" for each in known for path in each)
+    decided = decide(Call("Read", ToolKind.READ, True, PermissionFacts(reads=inside)), ctx) if inside else None
     return decided if isinstance(decided, Deny) and decided.decided_by == "rule" else None
 
 

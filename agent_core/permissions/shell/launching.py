@@ -98,8 +98,12 @@ def launches(command: SimpleCommand) -> bool:
 
 
 def _is_file(text: str | None) -> bool:
-    """And not another name of what comes in."""
-    return text is not None and not text.startswith(("-", "/dev/", "/proc/"))
+    return text is not None and not text.startswith("-") and not _is_input(text)
+
+
+def _is_input(text: str) -> bool:
+    """What comes in, by one of its names."""
+    return text == "-" or text.startswith(("/dev/", "/proc/"))
 
 
 def _is_pattern(words: tuple[Word, ...], text: str | None) -> bool:
@@ -115,7 +119,7 @@ def _runs_text(name: str, words: tuple[Word, ...], letters: str) -> bool:
             return not word.pattern or (word.text or "*")[0] in "*?[{-"
         if letters and re.match(rf"-[A-Za-z]*[{letters}]", text) and not text.startswith("--"):
             return True
-        if text == "-" or any(_abbreviates(text, each) for each in _TEXT_LONG.get(name, ())):
+        if _is_input(text) or any(_abbreviates(text, each) for each in _TEXT_LONG.get(name, ())):
             return True
         if name in _SHELLS and text in ("--command", "--init-command", "--rcfile", "--init-file", "-i"):
             return True

@@ -160,5 +160,5 @@ def _could_be(wanted: str, word: Word) -> bool:
         return True
     import fnmatch
 
-    last = word.text.rsplit("/", 1)[-1]  # of /bin/r[m], by which the rule knows it
-    return any(fnmatch.fnmatchcase(wanted.strip("'"), text) for text in (word.text, last)) or word.text.startswith("*")
+    last = word.text.rpartition("/")[2]
+    return any(fnmatch.fnmatchcase(wanted.strip("'"), each) or each.startswith("*") for each in (word.text, last))

@@ -119,8 +119,8 @@ _RESERVED = frozenset(
 _HIDDEN = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$\()|[<>]\(")
 """A substitution that the grammar took for text."""
 
-_NO_CHOICE = re.compile(r"[-\w./=+:@%]*\{\}[-\w./=+:@%]*")
-"""`{}` is what find and xargs put a name in place of; bash leaves it as it is."""
+_NO_CHOICE = re.compile(r"[-\w./=+:@%^]*\{\w*\}[-\w./=+:@%^~]*")
+"""`{}` is what find and xargs put a name in place of, `@{1}` a revision; bash leaves them as they are."""
 _FUNCTION = Word("function", "function")
 """No program: it gives a new meaning to a name, `ls` perhaps, and may run itself without end."""
 

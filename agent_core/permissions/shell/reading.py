@@ -127,6 +127,7 @@ _GIT_FREE = frozenset(
     | {"merge-base", "name-rev", "for-each-ref", "diff-tree", "diff-index", "diff-files", "count-objects", "show-ref"}
     | {"check-ignore", "check-attr", "whatchanged", "cherry", "version", "cat-file", "grep", "range-diff", "var"}
 )
+_GIT_SHOWS = frozenset({"diff", "grep", "log", "blame", "ls-files", "status", "show", "cat-file", "whatchanged"})
 _GIT_LISTS: Mapping[str, str] = {
     "branch": r"-[arvi]+|-vv|--list|--all|--remotes|--verbose|--show-current|--no-color|--column|--sort=.*|--format=.*",
     "tag": r"-l|--list|-n\d*|--sort=.*|--format=.*|--column",
@@ -159,35 +160,23 @@ def _git(words: Sequence[Word]) -> Sequence[Word] | None:
         return None
     if verb == "grep" and any(re.match(r"-[a-zA-Z]*[Of]", text) for text in rest):
         return None
-    if verb not in ("diff", "grep", "log", "blame", "ls-files", "status", "show", "cat-file"):
-        return ()
-    return [_in_git(word) for word in words[words.index(_first(words, verb)) + 1 :] if _may_name(word)]
+    return [each for word in words[1:] for each in _git_files(word)] if verb in _GIT_SHOWS else ()
 
 
 def _names_only(verb: str, rest: Sequence[str], known: Sequence[bool]) -> bool:
     """Of a listing that is asked for by its option, or of one remote, any name that is no option."""
     asked = {"branch": ("-l", "--list"), "tag": ("-l", "--list"), "remote": ("get-url",)}.get(verb, ())
     plain = all(ok or (not text.startswith("-") and ":" not in text) for text, ok in zip(rest, known, strict=True))
-    return plain and bool(rest) and (rest[0] in asked)
+    return plain and rest[:1] != [] and rest[0] in asked
 
 
-def _first(words: Sequence[Word], text: str) -> Word:
-    return next(word for word in words if word.literal == text)
-
-
-def _may_name(word: Word) -> bool:
-    return word.pattern or not (word.text or "-").startswith("-")
-
-
-def _in_git(word: Word) -> Word:
-    """Of `HEAD:a.txt` the file."""
-    if word.literal is None or not (name := word.literal.partition(":")[2]):
-        return word
-    return Word(name, name)
-
-
-def _leads_out(text: str) -> bool:
-    return text.startswith("/") or ".." in text.split("/")
+def _git_files(word: Word) -> Sequence[Word]:
+    """A word may be a file, or name one behind a revision; what names none does no harm."""
+    text = word.literal
+    if text is None or text.startswith("-"):
+        return () if text else (word,)
+    behind = text.partition(":")[2]
+    return (word, Word(behind, behind)) if behind else (word,)
 
 
 def _tame(word: Word) -> bool:

@@ -176,10 +176,11 @@ def _scalar(value: Any) -> str | None:
 def _match_command(rule: PermissionRule, specifier: str, command: str) -> Match:
     """Of a command with several parts: an allow must name all of them, a restriction one."""
     script = parse(command)
+    unclear = script.problem is not None or script.hidden is not None
     if rule.behavior == "allow":
-        named = script.commands and script.problem is None and all(allows(specifier, each) for each in script.commands)
+        named = script.commands and not unclear and all(allows(specifier, each) for each in script.commands)
         return _when(bool(named) or specifier.strip() == command.strip())
-    if script.problem is not None:
+    if unclear:
         return Match.UNCLEAR
     found = {restricts(specifier, each) for each in script.commands}
     return next((each for each in (Match.YES, Match.UNCLEAR) if each in found), Match.NO)

@@ -1,6 +1,7 @@
 """Shell commands in permissions (PM-4): what would run, and whether all of it may.
 
     parse.py      a command text to every simple command in it, with its words and redirections
+    arithmetic.py where bash runs what stands in a mere text
     words.py      one word: what it says once bash has removed the quotes, or that nobody can know
     matching.py   Bash(...) rules against one simple command
     launching.py  commands that run what is given to them: shells, interpreters, sudo, xargs, find -exec, git -c

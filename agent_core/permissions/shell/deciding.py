@@ -17,7 +17,7 @@ from agent_core.permissions.guarded import critical, guarded
 from agent_core.permissions.path_rules import specifier_of
 from agent_core.permissions.policy import Call, PolicyContext, decide
 from agent_core.permissions.rules import Subject, judge, parameter
-from agent_core.permissions.shell.files import Where, hidden_in_option, paths_of
+from agent_core.permissions.shell.files import Where, certain, hidden_in_option, paths_of, resolved
 from agent_core.permissions.shell.matching import allows, dangerous, escaped, harmless, restricts, spelling, spellings
 from agent_core.permissions.shell.parse import Redirect, Script, SimpleCommand, changes_folder, parse
 from agent_core.permissions.shell.reading import goes_down, reads
@@ -85,7 +85,9 @@ def _explain(call: Call, command: str, ctx: PolicyContext) -> tuple[Part, ...]:
     script = parse(command)
     if script.problem is not None:
         return (Part(text, _not_understood(script.problem, rules)),)
-    parts = tuple(_parts(script, call.facts.cwd or Path("/"), ctx, rules))
+    parts = tuple(_parts(script, _start(command, script, call, ctx), ctx, rules))
+    if script.hidden is not None:
+        parts = (*parts, Part(text, _not_understood(script.hidden, rules)))
     return parts or (Part(text, Allow("mode", "it runs nothing")),)
 
 
@@ -125,16 +127,38 @@ def _not_understood(problem: str, rules: _Rules) -> PermissionDecision:
     return Ask(f"the command cannot be taken apart, so that nobody knows what it runs: {problem}")
 
 
-def _parts(script: Script, cwd: Path, ctx: PolicyContext, rules: _Rules) -> Iterator[Part]:
+def _start(text: str, script: Script, call: Call, ctx: PolicyContext) -> Where:
+    return Where(call.facts.cwd or Path("/"), ctx.matching.home, certain(text, script))
+
+
+def _parts(script: Script, start: Where, ctx: PolicyContext, rules: _Rules) -> Iterator[Part]:
     moves = [command for command in script.commands if changes_folder(command)]
-    start = Where(cwd, ctx.matching.home)
     after = evolve(start, cwd=_after(script, start)) if moves else start
+    maybe = () if after.cwd is not None else tuple(_folders(moves, start))
     for command in script.commands:
         where = start if moves[:1] == [command] else after
-        yield _part(command, where, cwd, ctx, rules, moved=bool(moves))
+        part = _part(command, where, start, ctx, rules, moved=bool(moves))
+        yield _unless(part, (_files(command, each, ctx, moved=True) for each in maybe))
     for redirect in script.redirects:
         if redirect.target is not None:
-            yield _redirection(redirect, redirect.target, after, ctx, rules)
+            part = _redirection(redirect, redirect.target, after, ctx, rules)
+            yield _unless(part, (_redirection(redirect, redirect.target, each, ctx, rules).decision for each in maybe))
+
+
+def _folders(moves: list[SimpleCommand], start: Where) -> Iterator[Where]:
+    """Where a command may run when nobody can follow each `cd`."""
+    yield start
+    for command in moves:
+        for word in command.words[1:]:
+            yield from (evolve(start, cwd=path) for path in paths_of(word, start) or ())
+
+
+def _unless(part: Part, elsewhere: Iterable[PermissionDecision | None]) -> Part:
+    """What would be denied in a folder where it may run is not free."""
+    if not isinstance(part.decision, Allow):
+        return part
+    denied = next((each for each in elsewhere if isinstance(each, Deny)), None)
+    return evolve(part, decision=Ask(f"in one of the folders it would be {denied.reason}")) if denied else part
 
 
 def _after(script: Script, start: Where) -> Path | None:
@@ -142,8 +166,10 @@ def _after(script: Script, start: Where) -> Path | None:
     return found[0] if found and script.goes_to and not script.goes_to.pattern else None
 
 
-def _part(command: SimpleCommand, where: Where, cwd: Path, ctx: PolicyContext, rules: _Rules, *, moved: bool) -> Part:
-    decision = _decided(command, where, cwd, ctx, rules, moved=moved)
+def _part(
+    command: SimpleCommand, where: Where, start: Where, ctx: PolicyContext, rules: _Rules, *, moved: bool
+) -> Part:
+    decision = _decided(command, where, start, ctx, rules, moved=moved)
     rule = None
     if isinstance(decision, Ask) and command.program is not None and not hides(command.source):
         text = f"Bash({escaped(spelling(command))})"
@@ -152,21 +178,26 @@ def _part(command: SimpleCommand, where: Where, cwd: Path, ctx: PolicyContext, r
 
 
 def _decided(
-    command: SimpleCommand, where: Where, cwd: Path, ctx: PolicyContext, rules: _Rules, *, moved: bool
+    command: SimpleCommand, where: Where, start: Where, ctx: PolicyContext, rules: _Rules, *, moved: bool
 ) -> PermissionDecision:
     hits = [(rule, restricts(rule.specifier or "", command)) for rule in rules.restricting]
     if rule := _first(hits, "deny", Match.YES):
         return _by_rule(rule, "deny")
-    files = _files(command, where, ctx, moved=moved)
+    known = evolve(command, words=tuple(resolved(word, where) for word in command.words))
+    files = _files(known, where, ctx, moved=moved)
     if isinstance(files, Deny):
         return files
     if rule := _first(hits, "ask", Match.YES) or _first(hits, "ask", Match.UNCLEAR):
         return _by_rule(rule, "ask")
     if rule := _first(hits, "deny", Match.UNCLEAR):
         return Ask(f"the deny rule {rule.text} in {rule.place} may speak of this")
-    if (hiding := next(filter(_hides_files, ctx.rules), None)) and goes_down(unwrapped(command)):
-        return Ask(f"it searches files by itself, which the deny rule {hiding.text} in {hiding.place} may hide")
-    if reason := _critical(command, where, cwd, ctx):
+    if hiding := next(filter(_hides_files, ctx.rules), None):
+        hidden = f"which the deny rule {hiding.text} in {hiding.place} may hide"
+        if goes_down(unwrapped(command)):
+            return Ask(f"it searches files by itself, {hidden}")
+        if _takes_folders(unwrapped(known), where):
+            return Ask(f"it takes a whole folder, with files {hidden}")
+    if reason := _critical(known, where, start, ctx):
         return Ask(reason)
     if ctx.mode is PermissionMode.BYPASS:
         return Allow("mode", "the mode bypassPermissions allows everything that no rule denies")
@@ -193,6 +224,8 @@ def _files(command: SimpleCommand, where: Where, ctx: PolicyContext, *, moved: b
     if not command.words:
         return _assigned(command)
     plain = unwrapped(_without_harmless(command))
+    if isinstance(whole := _whole_folders(plain, where, ctx), Deny):
+        return whole
     if (named := reads(plain)) is not None:
         if moved and plain.program == "git":
             return Ask("git in another folder may run what the settings of that folder say")
@@ -261,6 +294,16 @@ def _denied_only(command: SimpleCommand, where: Where, ctx: PolicyContext) -> Pe
     return decided if isinstance(decided, Deny) and decided.decided_by == "rule" else None
 
 
+def _whole_folders(command: SimpleCommand, where: Where, ctx: PolicyContext) -> PermissionDecision | None:
+    """Of a command that takes a folder with all that is in it."""
+    if command.program not in ("cp", "mv", "ln", "tar", "zip", "rsync", "scp"):
+        return None
+    known = [paths_of(word, where) or () for word in _candidates(command.words[1:])]
+    inside = tuple(path / "*" for each in known for path in each)
+    decided = decide(Call("Read", ToolKind.READ, True, PermissionFacts(reads=inside)), ctx) if inside else None
+    return decided if isinstance(decided, Deny) and decided.decided_by == "rule" else None
+
+
 _SHOWS = frozenset(
     {"less", "more", "sed", "awk", "gawk", "grep", "rg", "cp", "mv", "tee", "dd", "vim", "nano", "bat", "batcat", "ln"}
     | {"tar", "zip", "gzip", "base64", "base32", "xxd", "sort", "uniq", "find", "rm", "source", ".", "scp", "rsync"}
@@ -297,9 +340,10 @@ def _redirection(redirect: Redirect, target: Word, where: Where, ctx: PolicyCont
     return Part(text, decided, rule if storable else None)
 
 
-def _critical(command: SimpleCommand, where: Where, cwd: Path, ctx: PolicyContext) -> str | None:
+def _critical(command: SimpleCommand, where: Where, start: Where, ctx: PolicyContext) -> str | None:
     """Removing what the machine, the user or the project cannot do without is asked for in every mode."""
-    near = evolve(where, cwd=where.cwd or cwd)
+    near = evolve(where, cwd=where.cwd or start.cwd)
+    cwd = start.cwd or Path("/")
     for each, _ in spellings(command):
         for word in removed(each) or ():
             if re.match(r'"?\$\{?\w+[^/]*/?(\*.*)?"?$', word.source) and word.source.rstrip('"').endswith(("/", "*")):
@@ -320,6 +364,22 @@ def _removed_paths(word: Word, where: Where) -> tuple[Path, ...]:
 
 def _hides_files(rule: PermissionRule) -> bool:
     return rule.behavior == "deny" and rule.tool == "Read" and rule.specifier is not None
+
+
+def _takes_folders(command: SimpleCommand, where: Where) -> bool:
+    """It copies, moves or packs one with all that is in it; the last word is where to."""
+    if command.program not in _TAKES:
+        return False
+    words = [*_candidates(command.words[1:])]
+    for word in words if command.program in _PACKS else words[:-1]:
+        paths = paths_of(word, where)
+        if paths is None or any(path.is_dir() for path in paths):
+            return True
+    return False
+
+
+_PACKS = frozenset({"tar", "zip", "gzip", "7z"})
+_TAKES = _PACKS | {"cp", "mv", "ln", "rsync", "scp", "install"}
 
 
 def _first(hits: list[tuple[PermissionRule, Match]], behavior: str, how: Match) -> PermissionRule | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from agent_core.permissions.shell.parse import SimpleCommand, parse
 from agent_core.permissions.shell.words import Word
@@ -19,8 +19,8 @@ _ALWAYS = (
 )
 _WRAPPERS = frozenset({"timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob"})
 _TEXT_SHORT: Mapping[str, str] = {
-    "python": "c",
-    "pypy": "c",
+    "python": "ci",
+    "pypy": "ci",
     "perl": "eE",
     "ruby": "e",
     "node": "ep",
@@ -98,7 +98,12 @@ def launches(command: SimpleCommand) -> bool:
 
 
 def _is_file(text: str | None) -> bool:
-    return text is not None and not text.startswith("-")
+    return text is not None and not text.startswith("-") and not _is_input(text)
+
+
+def _is_input(text: str) -> bool:
+    """What comes in, by one of its names."""
+    return text == "-" or text.startswith(("/dev/", "/proc/"))
 
 
 def _is_pattern(words: tuple[Word, ...], text: str | None) -> bool:
@@ -114,7 +119,7 @@ def _runs_text(name: str, words: tuple[Word, ...], letters: str) -> bool:
             return not word.pattern or (word.text or "*")[0] in "*?[{-"
         if letters and re.match(rf"-[A-Za-z]*[{letters}]", text) and not text.startswith("--"):
             return True
-        if text == "-" or any(_abbreviates(text, each) for each in _TEXT_LONG.get(name, ())):
+        if _is_input(text) or any(_abbreviates(text, each) for each in _TEXT_LONG.get(name, ())):
             return True
         if name in _SHELLS and text in ("--command", "--init-command", "--rcfile", "--init-file", "-i"):
             return True
@@ -146,12 +151,55 @@ def _git_launches(words: tuple[Word, ...]) -> bool:
     return verb == "rebase" and any(re.match(r"-[a-wyz]*x", text) for text in rest)
 
 
+_VALUED: Mapping[str, str] = {
+    "sudo": r"-[ugphrtCDRTU]|--(user|group|prompt|host|role|type|chdir|chroot)",
+    "doas": r"-[uC]",
+    "env": r"-[uC]|--(unset|chdir)",
+    "exec": r"-a",
+    "nice": r"-n",
+    "timeout": r"-[ks]",
+    "stdbuf": r"-[ioe]",
+    "ionice": r"-[cn]",
+    "xargs": r"-[IndLPsE]",
+}
+"""Options, of commands that run others, whose value is the next word."""
+_TEXTS = frozenset({"eval", "trap", "alias"})
+"""Their words are programs; of an alias behind its name."""
+_GIT_MAY_RUN = _GIT_RUNS | {"bisect", "submodule", "rebase"}
+
+
+_FROM_INPUT = Word("<what the shell reads>", None)
+
+
+def _reads_input(texts: Sequence[str | None]) -> bool:
+    """Of a shell."""
+    asked = any(re.fullmatch(r"-[A-Za-z]*s[A-Za-z]*", text or "") for text in texts)
+    return asked or not any(text is None or _is_file(text) for text in texts)
+
+
+def _git_runs_words(words: tuple[Word, ...]) -> bool:
+    """Among the words of this call there may be a program."""
+    verb = next((word for word in words if not (word.literal or "").startswith("-")), None)
+    before = words[: words.index(verb)] if verb else words
+    named = verb is not None and verb.literal is not None and verb.literal not in _GIT_MAY_RUN
+    return not named or any(word.literal not in _GIT_BEFORE for word in before)
+
+
+def _program_text(name: str, text: str) -> str:
+    """What a shell reads of a word: of `alias x=...`, `git -c alias.x=!...` and `!...` what comes behind."""
+    if name == "alias" or (name == "git" and re.match(r"[\w.-]+=", text)):
+        text = text.partition("=")[2]
+    return text.lstrip("!") if name == "git" else text
+
+
 def inner_commands(command: SimpleCommand, depth: int = 4) -> Iterator[tuple[SimpleCommand, bool]]:
     """What may be run inside, with whether that is certain: for rules that deny or ask."""
     name = family(command.program or "")
     looks_inside = name in _ALWAYS | _SHELLS | _WRAPPERS | {"find", "git"}
-    if not looks_inside or depth == 0:
+    if not looks_inside or depth == 0 or (name == "git" and not _git_runs_words(command.words[1:])):
         return
+    if name in _SHELLS and _reads_input([word.literal for word in command.words[1:]]):
+        yield SimpleCommand((_FROM_INPUT,), (), command.source), False
     certain = True
     for index in range(1, len(command.words)):
         word = command.words[index]
@@ -160,10 +208,12 @@ def inner_commands(command: SimpleCommand, depth: int = 4) -> Iterator[tuple[Sim
         if (inner.program or "-")[0] != "-":
             yield from ((each, certain and sure) for each, sure in inner_commands(inner, depth - 1))
         text = word.literal
-        if text is not None and re.search(r"[\s;|&<>`$()]", text):
-            for each in parse(text).commands:
-                yield each, name in _SHELLS or name == "eval"
+        if text is not None and (name in ("alias", "git") or re.search(r"[\s;|&<>`$()]", text)):
+            for each in parse(_program_text(name, text)).commands:
+                yield each, name in _SHELLS or name in _TEXTS
                 yield from inner_commands(each, depth - 1)
+        if certain and re.fullmatch(_VALUED.get(name, r"(?!)"), command.words[index - 1].literal or "\0"):
+            continue
         if text is None or not (text.startswith("-") or "=" in text or text.replace(".", "").rstrip("smhd").isdigit()):
             certain = text in _BEFORE_COMMAND or (certain and text == name)
         elif text in _BEFORE_COMMAND:

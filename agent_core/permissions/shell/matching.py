@@ -160,4 +160,5 @@ def _could_be(wanted: str, word: Word) -> bool:
         return True
     import fnmatch
 
-    return fnmatch.fnmatchcase(wanted.strip("'"), word.text) or word.text.startswith("*")
+    last = word.text.rpartition("/")[2]
+    return any(fnmatch.fnmatchcase(wanted.strip("'"), each) or each.startswith("*") for each in (word.text, last))

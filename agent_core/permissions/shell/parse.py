@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
-from agent_core.permissions.shell.words import Word, in_ansi_quotes, in_double_quotes, unescaped
+from agent_core.permissions.shell.arithmetic import hidden_command
+from agent_core.permissions.shell.words import Word, in_ansi_quotes, in_double_quotes, marked, unescaped
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -62,12 +64,14 @@ class Redirect:
 @frozen
 class Script:
     """`problem`: why the text cannot be taken apart; then nothing else is told. `goes_to`: the folder of a `cd` that
-    everything else runs after, and only if it worked."""
+    everything else runs after, and only if it worked. `hidden`: why more may run than the commands that stand there.
+    """
 
     commands: tuple[SimpleCommand, ...] = ()
     redirects: tuple[Redirect, ...] = ()
     problem: str | None = None
     goes_to: Word | None = None
+    hidden: str | None = None
 
 
 class _Unknown(Exception):
@@ -85,9 +89,11 @@ def parse(text: str) -> Script:
         root = _parser().parse(data).root_node
         walk = _Walk(data)
         walk.visit(root)
+        place = hidden_command(root)
     except (_Unknown, UnicodeEncodeError, RecursionError) as error:
         return Script(problem=str(error) if isinstance(error, _Unknown) else "it cannot be read")
-    return Script(tuple(walk.commands), tuple(walk.redirects), None, _goes_to(walk, root))
+    hidden = None if place is None else f"{place[:40]!r} may run what stands in a text"
+    return Script(tuple(walk.commands), tuple(walk.redirects), None, _goes_to(walk, root), hidden)
 
 
 _INSIDE = frozenset(
@@ -113,6 +119,11 @@ _RESERVED = frozenset(
 _HIDDEN = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$\()|[<>]\(")
 """A substitution that the grammar took for text."""
 
+_NO_CHOICE = re.compile(r"[-\w./=+:@%^]*\{\w*\}[-\w./=+:@%^~]*")
+"""`{}` is what find and xargs put a name in place of, `@{1}` a revision; bash leaves them as they are."""
+_FUNCTION = Word("function", "function")
+"""No program: it gives a new meaning to a name, `ls` perhaps, and may run itself without end."""
+
 
 @define(eq=False)
 class _Walk:
@@ -137,6 +148,10 @@ class _Walk:
                 name = self.text(node.children[1])
                 self.commands.append(SimpleCommand((), (Assignment(name, None),), f"for {name}"))
                 self._children(node)
+            case "function_definition":
+                name = self.text(next(child for child in node.children if child.is_named))
+                self.commands.append(SimpleCommand((_FUNCTION, Word(name, name)), (), f"function {name}"))
+                self._children(node)
             case "file_redirect":
                 self._redirect(node)
             case "heredoc_redirect":
@@ -145,6 +160,8 @@ class _Walk:
                 self._children(node)
             case kind if kind in _LEAVES:
                 self._leaf(node)
+            case ";;" | ";&" | ";;&" if node.parent is not None and node.parent.type != "case_item":
+                raise _Unknown(f"{node.type} outside of a case is not understood")
             case kind if kind in _INSIDE or not node.is_named:
                 self._check_expansion(node)
                 self._children(node)
@@ -198,6 +215,7 @@ class _Walk:
         words: list[Word] = []
         assignments: list[Assignment] = []
         declares = node.type != "command"
+        self._check_joints(node)
         for child in node.children:
             match child.type:
                 case "variable_assignment" if not words:
@@ -221,6 +239,14 @@ class _Walk:
         self._check_reserved(words)
         self.commands.append(SimpleCommand(tuple(words), tuple(assignments), self.text(node)))
 
+    def _check_joints(self, node: Node) -> None:
+        """Of `'r'\\m` the grammar makes two words, and bash one; so does a line that goes on within a word."""
+        for one, other in pairwise(node.children):
+            between = self.data[one.end_byte : other.start_byte].decode().replace("\\\n", "")
+            descriptor = other.child_count > 0 and other.children[0].type == "file_descriptor"
+            if not between and (descriptor or not other.type.endswith("_redirect")):
+                raise _Unknown(f"{self.text(one)[:20]}{self.text(other)[:20]} is one word")
+
     def _check_reserved(self, words: list[Word]) -> None:
         """`! ! x` runs x, and `time ! x` too: what the grammar takes for a program is none."""
         timed = [word.source for word in words[:1]] == ["time"]
@@ -238,10 +264,10 @@ class _Walk:
             case "word" | "number" if not node.children:
                 return unescaped(source)
             case "string":
-                inner = all(child.type == "string_content" or not child.is_named for child in node.children)
-                return Word(
-                    source, in_double_quotes(source[1:-1]) if inner and "$" not in _no_escapes(source) else None
-                )
+                return self._string(node, source)
+            case "simple_expansion" | "expansion":
+                mark = marked(source, in_quotes=False)
+                return Word(source, None, template=Word(source, mark) if mark else None)
             case "raw_string":
                 return Word(source, source[1:-1])
             case "ansi_c_string":
@@ -253,12 +279,31 @@ class _Walk:
             case _:
                 return Word(source, None)
 
+    def _string(self, node: Node, source: str) -> Word:
+        """Between double quotes."""
+        pieces, end = [], node.start_byte + 1
+        for child in node.children[1:-1]:
+            known = child.type in ("simple_expansion", "expansion") and marked(self.text(child), in_quotes=True)
+            if child.is_named and child.type != "string_content" and not known:
+                return Word(source, None)
+            pieces += [self.data[end : child.start_byte].decode(), known or self.text(child)]
+            end = child.end_byte
+        inner = "".join([*pieces, self.data[end : node.end_byte - 1].decode()])
+        if "$" in _no_escapes(inner):
+            return Word(source, None)
+        text = in_double_quotes(inner)
+        whole = Word(source, text)
+        return whole if inner == source[1:-1] else Word(source, None, template=whole)
+
     def _joined(self, node: Node, source: str) -> Word:
         pieces = [self._value(child) for child in node.children]
-        if "".join(piece.source for piece in pieces) != source or any(piece.text is None for piece in pieces):
+        filled = [piece.template or piece for piece in pieces]
+        if "".join(piece.source for piece in pieces) != source or any(piece.text is None for piece in filled):
             return Word(source, None)
-        text = "".join(piece.text or "" for piece in pieces)
-        return Word(source, text, any(piece.pattern for piece in pieces), pieces[0].home)
+        text = "".join(piece.text or "" for piece in filled)
+        pattern = any(piece.pattern for piece in filled) and not _NO_CHOICE.fullmatch(source)
+        whole = Word(source, text, pattern, pieces[0].home)
+        return whole if filled == pieces else Word(source, None, template=whole)
 
     def _assignment(self, node: Node) -> Assignment:
         name = node.child_by_field_name("name")

@@ -58,6 +58,8 @@ def _files(letters: str = "", long: tuple[str, ...] = (), *, skip: int = 0, most
         careful = bool(letters or long or most)
         if careful and any(word.pattern and (word.text or "*")[0] in "*?[{" for word in rest):
             return None  # a file may be named like an option
+        if any(word.pattern for word in (rest[:skip] if most is None else rest)):
+            return None  # it may stand for several words
         if any(word.text is None for word in words) or (most is not None and len(rest) > most):
             return None
         return [*rest[skip:], *options]
@@ -125,10 +127,11 @@ _GIT_FREE = frozenset(
     | {"merge-base", "name-rev", "for-each-ref", "diff-tree", "diff-index", "diff-files", "count-objects", "show-ref"}
     | {"check-ignore", "check-attr", "whatchanged", "cherry", "version", "cat-file", "grep", "range-diff", "var"}
 )
+_GIT_SHOWS = frozenset({"diff", "grep", "log", "blame", "ls-files", "status", "show", "cat-file", "whatchanged"})
 _GIT_LISTS: Mapping[str, str] = {
     "branch": r"-[arvi]+|-vv|--list|--all|--remotes|--verbose|--show-current|--no-color|--column|--sort=.*|--format=.*",
     "tag": r"-l|--list|-n\d*|--sort=.*|--format=.*|--column",
-    "remote": r"-v|--verbose",
+    "remote": r"-v|--verbose|get-url|--all|--push",
     "stash": r"list",
     "worktree": r"list|--porcelain|-v",
     "reflog": r"show|-n|\d+|-\d+|HEAD",
@@ -150,13 +153,30 @@ def _git(words: Sequence[Word]) -> Sequence[Word] | None:
         listing = verb == "config" and rest[:1] in (["--get"], ["--get-all"], ["get"])
         if verb in ("stash", "submodule", "worktree") and not rest:
             return None
-        return () if listing or all(re.fullmatch(_GIT_LISTS[verb], text) for text in rest) else None
-    if verb not in _GIT_FREE or any(_forbidden(Word(text, text), "", _GIT_OPTIONS) for text in rest):
+        known = [re.fullmatch(_GIT_LISTS[verb], text) is not None for text in rest]
+        return () if listing or all(known) or _names_only(verb, rest, known) else None
+    options = rest[: rest.index("--")] if "--" in rest else rest
+    if verb not in _GIT_FREE or any(_forbidden(Word(text, text), "", _GIT_OPTIONS) for text in options):
         return None
     if verb == "grep" and any(re.match(r"-[a-zA-Z]*[Of]", text) for text in rest):
         return None
-    outside = [Word(text, text) for text in rest if text.startswith(("/", "../"))]
-    return outside if verb in ("diff", "grep", "log", "blame", "ls-files", "status") else ()
+    return [each for word in words[1:] for each in _git_files(word)] if verb in _GIT_SHOWS else ()
+
+
+def _names_only(verb: str, rest: Sequence[str], known: Sequence[bool]) -> bool:
+    """Of a listing that is asked for by its option, or of one remote, any name that is no option."""
+    asked = {"branch": ("-l", "--list"), "tag": ("-l", "--list"), "remote": ("get-url",)}.get(verb, ())
+    plain = all(ok or (not text.startswith("-") and ":" not in text) for text, ok in zip(rest, known, strict=True))
+    return plain and rest[:1] != [] and rest[0] in asked
+
+
+def _git_files(word: Word) -> Sequence[Word]:
+    """A word may be a file, or name one behind a revision; what names none does no harm."""
+    text = word.literal
+    if text is None or text.startswith("-"):
+        return () if text else (word,)
+    behind = text.partition(":")[2]
+    return (word, Word(behind, behind)) if behind else (word,)
 
 
 def _tame(word: Word) -> bool:

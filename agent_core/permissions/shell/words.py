@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 _PLAIN = re.compile(r"[\w@%+=:,./\ue000-]+")
 """What needs no quotes; the private character stands for the wildcard of a rule."""
+
+VARIABLES = ("HOME", "PWD")
+"""Variables whose value is certain as long as the command does not set them."""
+_UNQUOTED, _IN_QUOTES = "\ue010\ue011", "\ue020\ue021"
+"""A mark for each of them."""
+_SPLITS = re.compile(r"[\s*?\[\]\\{}~]")
 
 
 @frozen
 class Word:
     """`text` is what a program gets; None when an expansion decides. Of a `pattern`, which names files that bash looks
-    for, it is the pattern. `home`: it begins with an unquoted `~/`, which is kept in `text`."""
+    for, it is the pattern. `home`: it begins with an unquoted `~/`, which is kept in `text`. `template`: where only
+    variables of VARIABLES decide, the same word with a mark for each."""
 
     source: str
     text: str | None
     pattern: bool = False
     home: bool = False
+    template: Word | None = None
 
     @property
     def literal(self) -> str | None:
@@ -32,6 +41,28 @@ class Word:
 
 def quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else "'" + text.replace("'", "'\\''") + "'"
+
+
+def marked(expansion: str, *, in_quotes: bool) -> str | None:
+    """The mark for `$HOME` or `${HOME}`; None for any other expansion."""
+    name = expansion[2:-1] if expansion.startswith("${") else expansion[1:]
+    marks = _IN_QUOTES if in_quotes else _UNQUOTED
+    return marks[VARIABLES.index(name)] if name in VARIABLES else None
+
+
+def unmarked(word: Word, values: Mapping[str, str]) -> Word:
+    """With the values of the variables put in; as it is where one is missing, or where its value would be split."""
+    if word.template is None:
+        return word
+    text = word.template.text or ""
+    for name, unquoted, in_quotes in zip(VARIABLES, _UNQUOTED, _IN_QUOTES, strict=True):
+        if unquoted not in text and in_quotes not in text:
+            continue
+        value = values.get(name)
+        if value is None or (_SPLITS.search(value) and (unquoted in text or word.template.pattern)):
+            return word
+        text = text.replace(unquoted, value).replace(in_quotes, value)
+    return evolve(word.template, text=text)
 
 
 def unescaped(text: str) -> Word:

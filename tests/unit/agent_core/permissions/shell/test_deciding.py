@@ -102,6 +102,23 @@ def decided(command: str, ctx: PolicyContext, folder: Path) -> str:
         ("uniq a.txt b.txt", "ask", "ask", "allow"),
         ("date -s tomorrow", "ask", "ask", "allow"),
         ("rg --pre x y", "ask", "ask", "ask"),
+        # a pattern may be several words
+        ("uniq a*", "ask", "ask", "allow"),
+        ("uniq a.{txt,out}", "ask", "ask", "allow"),
+        ("grep src{,/../../../etc/passwd}", "ask", "ask", "allow"),
+        ("grep a* src/b.py", "ask", "ask", "allow"),
+        ("git diff src/../../../etc/passwd a.txt", "ask", "allow", "allow"),
+        ("git diff src{,/../../../etc/passwd}", "ask", "allow", "allow"),
+        ("git diff HEAD~1 -- src", "allow", "allow", "allow"),
+        ("cat .{env,x}", "allow", "allow", "deny"),
+        ("cat src/{b.py,c}", "allow", "allow", "allow"),
+        ("cat {~,x}/y", "ask", "ask", "allow"),
+        ("ls; cd src && cat ../.env", "ask", "ask", "ask"),
+        ("git diff .env", "allow", "allow", "deny"),
+        ("git show HEAD:.env", "allow", "allow", "deny"),
+        ("git log @{u}..HEAD", "allow", "allow", "allow"),
+        ("/bin/r[m] a.txt", "ask", "ask", "ask"),
+        ("python /dev/stdin < a.txt", "ask", "ask", "allow"),
         ("ls $(rm a.txt)", "ask", "ask", "deny"),
         # rules
         ("npm test", "ask", "allow", "allow"),
@@ -151,6 +168,15 @@ def decided(command: str, ctx: PolicyContext, folder: Path) -> str:
         ("ls | xargs rm", "ask", "ask", "deny"),
         ("timeout 9 rm a.txt", "ask", "ask", "deny"),
         ("$(echo rm) a.txt", "ask", "ask", "ask"),
+        ("sudo -u root rm a.txt", "ask", "ask", "deny"),
+        ("ls | xargs -I{} rm {}", "ask", "ask", "deny"),
+        ("alias x='rm a.txt'", "ask", "ask", "deny"),
+        ("alias x=rm", "ask", "ask", "deny"),
+        ("git -c alias.x='!rm y' x", "ask", "ask", "ask"),
+        ("bash <<'X'\nrm a.txt\nX", "ask", "ask", "ask"),
+        ("echo 'rm a.txt' | sh -s", "ask", "ask", "ask"),
+        ('git commit -m "$(cat a.txt)"', "ask", "ask", "allow"),
+        ("find . -exec ls {} +", "ask", "ask", "allow"),
         # what cannot be taken apart
         ("echo 'x", "ask", "ask", "ask"),
         ("echo $(", "ask", "ask", "ask"),
@@ -158,6 +184,9 @@ def decided(command: str, ctx: PolicyContext, folder: Path) -> str:
         ("echo x" + " y" * 6_000, "ask", "ask", "ask"),
         ("a\0b", "ask", "ask", "ask"),
         ("! ! rm a.txt", "ask", "ask", "ask"),
+        ("'r'\\m a.txt", "ask", "ask", "ask"),
+        ("r\\\nm a.txt", "ask", "ask", "ask"),
+        ("ls ;; ls", "ask", "ask", "ask"),
         ("time ! rm a.txt", "ask", "ask", "ask"),
     ],
 )
@@ -250,3 +279,103 @@ def test_each_part_says_why(folder: Path) -> None:
 )
 def test_a16_what_hides_is_written_out(text: str, shown: str) -> None:
     assert (visible(text), hides(text)) == (shown, shown != text)
+
+
+DESKTOP: Rules = {"allow": ["Bash"], "deny": ["Read(~/Desktop/**)"]}
+
+
+@pytest.mark.spec("PM-4", "PM-2")
+@pytest.mark.parametrize(
+    ("command", "decision"),
+    [
+        ("cat ~/Desktop/x", "deny"),
+        ('cat ~/"Desktop"/x', "deny"),
+        ("cat $HOME/Desktop/x", "deny"),
+        ('cat "${HOME}/Desktop/x"', "deny"),
+        ("head -n1 ${HOME}/'Desktop'/x", "deny"),
+        ("cat < $HOME/Desktop/x", "deny"),
+        ("cp $HOME/Desktop/x a.txt", "deny"),
+        ("echo x > $HOME/Desktop/x", "deny"),
+        ('cat "$PWD/../../../../../../../../../$HOME/Desktop/x"', "deny"),
+        ("cd ~/Desktop && cat x", "deny"),
+        ("cd $HOME && cat Desktop/x", "deny"),
+        ('cd "$HOME/Desktop" && cat $PWD/x', "deny"),
+        ("cp -r ~/Desktop made", "deny"),
+        ("mv $HOME/Desktop made", "deny"),
+        ("ln -s ~/Desktop made", "deny"),
+        ("cat $HOME/{Desktop,x}/y", "deny"),
+        ("wc -l ~/Desktop/*", "deny"),
+        ("cat $HOME/Downloads/x", "allow"),
+        ("cat '$HOME/Desktop/x'", "allow"),
+        ('cat "\\$HOME/Desktop/x"', "allow"),
+    ],
+)
+def test_b12_a_denied_folder_is_denied_in_every_spelling(folder: Path, command: str, decision: str) -> None:
+    assert decided(command, context(folder, DESKTOP), folder) == decision
+
+
+@pytest.mark.spec("PM-4")
+@pytest.mark.parametrize(
+    ("command", "decision"),
+    [
+        ('cat "$PWD/a.txt"', "allow"),
+        ("ls ${PWD}/src", "allow"),
+        ("cat $PWD/../x", "ask"),
+        ("cat $HOME/x", "ask"),
+        ("cat $OLDPWD/x", "ask"),
+        ("export PWD=/etc; cat $PWD/passwd", "ask"),
+        ("read P''WD < a.txt; cat $PWD/passwd", "ask"),
+        ("cd src; cd ..; cat $PWD/a.txt", "ask"),
+    ],
+)
+def test_b12_a_variable_is_known_until_something_sets_it(folder: Path, command: str, decision: str) -> None:
+    assert decided(command, context(folder, {}), folder) == decision
+
+
+@pytest.mark.spec("PM-4")
+@pytest.mark.parametrize("command", ["rm -rf $HOME", 'rm -r "${PWD}"', "sudo rm -rf $PWD/..", "ls(){ ls|ls& };ls"])
+def test_what_harms_in_itself_asks(folder: Path, command: str) -> None:
+    mode = PermissionMode.DEFAULT if "ls" in command else PermissionMode.BYPASS
+    assert decided(command, context(folder, {}, mode), folder) == "ask"
+
+
+@pytest.mark.spec("PM-4", "PM-2")
+@pytest.mark.parametrize(
+    ("command", "guard"),
+    [
+        ("/bin/r[m] a.txt", "ask"),
+        ("cp -a . x", "ask"),
+        ("mv src y", "ask"),
+        ("ln -s src y", "ask"),
+        ("tar cf x .", "ask"),
+        ("cp a.txt src", "allow"),
+        ("mv a.txt b.txt", "allow"),
+        ("tar cf x a.txt", "allow"),
+        ("git show HEAD:.env", "deny"),
+        ("git diff .env", "deny"),
+        ("git blame -L 1,2 .env", "deny"),
+        ("git cat-file -p HEAD:.env", "deny"),
+        ("git show HEAD:a.txt", "allow"),
+        ("git diff main..HEAD -- a.txt", "allow"),
+    ],
+)
+def test_b12_what_a_rule_hides_is_not_reached_in_another_way(folder: Path, command: str, guard: str) -> None:
+    assert decided(command, context(folder, GUARD), folder) == guard
+
+
+@pytest.mark.spec("PM-4")
+@pytest.mark.parametrize(
+    ("command", "usual"),
+    [
+        ("python /dev/stdin < a.txt", "ask"),
+        ("python /proc/self/fd/0 < a.txt", "ask"),
+        ("python a.py < a.txt", "allow"),
+        ("git tag -l 'v*'", "allow"),
+        ("git branch --list 'f*'", "allow"),
+        ("git remote get-url origin", "allow"),
+    ],
+)
+def test_programs_that_come_in_and_lists_of_git(folder: Path, command: str, usual: str) -> None:
+    assert decided(command, context(folder, USUAL), folder) == usual
+    plain = "allow" if command.startswith("git") else "ask"
+    assert decided(command, context(folder, {}), folder) == plain

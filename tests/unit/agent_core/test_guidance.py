@@ -191,7 +191,7 @@ USUAL = {*PLAIN.split(), "parallel", "in_parallel", "usage", "send", "prompt", *
         ({"permissions": {"deny": ["SendMessage"]}}, {}, USUAL - {"send"}),
         ({"coordinator": True, "forking": "on"}, {}, {"base", "agents_listed"}),
     ],
-    ids=str,
+    ids=lambda each: str(sorted(each)) if isinstance(each, set) else str(each),
 )
 async def test_settings_decide(
     tmp_path: Path, settings: dict[str, Any], env: dict[str, str], present: set[str]

@@ -40,8 +40,19 @@ def specifier_of(path: Path) -> str | None:
 
 @frozen
 class Pattern:
+    """`part` stands in every path that matches."""
+
     start: Start
     regex: re.Pattern[str]
+    part: str
+
+
+@frozen
+class Below:
+    """`text`: all of the paths, to look for a part of them at once."""
+
+    paths: tuple[str, ...]
+    text: str
 
 
 @define(eq=False)
@@ -51,17 +62,18 @@ class Places:
 
     paths: tuple[Path, ...]
     _pairs: tuple[tuple[str, str], ...] | None = None
-    _known: dict[tuple[Start, bool, Path | None], tuple[str, ...]] = field(factory=dict)
+    _known: dict[tuple[Start, bool, Path | None], Below] = field(factory=dict)
 
-    def below(self, start: Start, rule: PermissionRule, ctx: MatchContext) -> tuple[str, ...]:
+    def below(self, start: Start, rule: PermissionRule, ctx: MatchContext) -> Below:
         """Of every path its spelling and its target, relative. An allow rule gets none when not all are inside."""
         allows = rule.behavior == "allow"
         key = (start, allows, rule.anchor if start == "anchor" else None)
-        if (found := self._known.get(key)) is None:
+        found = self._known.get(key)
+        if found is None:
             every = [self._below(base) for base in _bases(start, rule, ctx)]
             inside = dict.fromkeys(rel for each in every for rel in each if rel is not None)
-            found = () if allows and None in every[0] else tuple(inside)
-            self._known[key] = found
+            paths = () if allows and None in every[0] else tuple(inside)
+            self._known[key] = found = Below(paths, "\n".join(paths))
         return found
 
     def _below(self, base: Path) -> list[str | None]:
@@ -78,13 +90,15 @@ def understood(specifier: str, behavior: Behavior) -> bool:
 
 def matches(rule: PermissionRule, places: Places, ctx: MatchContext) -> bool | None:
     """An allow needs all paths, by link and by target; a deny or an ask hits on any of them. None: not understood."""
-    pattern = compiled(rule.specifier or "", rule.behavior, ctx.ignore_case and rule.behavior != "allow")
+    behavior = rule.behavior
+    pattern = compiled(rule.specifier or "", behavior, ctx.ignore_case and behavior != "allow")
     if pattern is None:
         return None
-    below, hit = places.below(pattern.start, rule, ctx), pattern.regex.match
-    if rule.behavior == "allow":
-        return bool(below) and all(map(hit, below))
-    return any(map(hit, below))
+    below = places.below(pattern.start, rule, ctx)
+    if pattern.part not in below.text or not below.paths:
+        return False
+    hit = pattern.regex.match
+    return all(map(hit, below.paths)) if behavior == "allow" else any(map(hit, below.paths))
 
 
 def _bases(start: Start, rule: PermissionRule, ctx: MatchContext) -> Iterator[Path]:
@@ -118,9 +132,15 @@ def compiled(specifier: str, behavior: Behavior, ignore_case: bool) -> Pattern |
     start, line = _line(specifier, behavior)
     try:
         text = regex_of(line, folders_too=behavior != "allow")
-        return Pattern(start, re.compile(text, re.DOTALL | (re.IGNORECASE if ignore_case else 0))) if text else None
+        regex = re.compile(text, re.DOTALL | (re.IGNORECASE if ignore_case else 0)) if text else None
     except re.error:
         return None
+    return Pattern(start, regex, "" if ignore_case else _part(line)) if regex else None
+
+
+def _part(line: str) -> str:
+    """The longest piece of a gitignore line that stands for itself."""
+    return "" if re.search(r"[\[\\]", line) else max(re.split(r"[*?/ ]", line), key=len)
 
 
 def _line(specifier: str, behavior: Behavior) -> tuple[Start, str]:

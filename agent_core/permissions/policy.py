@@ -11,7 +11,7 @@ from pathlib import Path
 from attrs import frozen
 
 from agent_core.permissions.guarded import guarded
-from agent_core.permissions.rules import Match, MatchContext, Subject, judge, speaks_of
+from agent_core.permissions.rules import Match, MatchContext, Subject, judge_all
 from agent_core.permissions.types import (
     Allow,
     Ask,
@@ -53,7 +53,8 @@ class Call:
 
 
 def decide(call: Call, ctx: PolicyContext) -> PermissionDecision:
-    hits = hits_of(call, ctx)
+    every = hits_of(call, ctx)
+    hits = [hit for hit in every if hit[1] is not Match.NO]
     if rule := _first(hits, "deny", Match.YES):
         return Deny("rule", f"denied by the rule {rule.text} in {rule.place}")
     if isinstance(decided := _by_mode(call, ctx), Deny):
@@ -68,13 +69,13 @@ def decide(call: Call, ctx: PolicyContext) -> PermissionDecision:
         if not _guarded(call.facts):
             return Allow("rule", f"allowed by the rule {rule.text} in {rule.place}")
         return _ask(ctx, _guarded_reason(call.facts), f"{rule.text} in {rule.place} covers it, but frees no such path")
-    return _ask(ctx, _reason(call, ctx), _nearest(call, hits))
+    return _ask(ctx, _reason(call, ctx), _nearest(call, every))
 
 
 def hits_of(call: Call, ctx: PolicyContext) -> Hits:
     """What each rule for the tool says of the call, in their order; the paths of the call are worked out once."""
     subject = Subject(call.tool, call.facts, call.agent_name, ctx.matching)
-    return [(rule, judge(rule, subject)) for rule in ctx.rules if speaks_of(rule, call.tool)]
+    return judge_all(ctx.rules, subject)
 
 
 def _by_mode(call: Call, ctx: PolicyContext) -> PermissionDecision | None:

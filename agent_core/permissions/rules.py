@@ -11,7 +11,8 @@ What is not understood never allows: such an allow rule matches nothing, such a 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,10 @@ class Subject:
         self.places = Places(self.facts.reads + self.facts.writes)
 
 
+_BY_PATH = frozenset({"Read", "Edit"})
+_FOUND = {True: Match.YES, False: Match.NO, None: Match.UNCLEAR}
+
+
 def parse_rule(
     text: str, behavior: Behavior, source: str, anchor: Path | None = None, line: int | None = None
 ) -> PermissionRule | None:
@@ -79,11 +84,37 @@ def match(rule: PermissionRule, tool: str, facts: PermissionFacts, name: str, ct
 
 
 def judge(rule: PermissionRule, call: Subject) -> Match:
-    if not speaks_of(rule, call.tool):
-        return Match.NO
+    return _judged(rule, call) if speaks_of(rule, call.tool) else Match.NO
+
+
+def judge_all(rules: tuple[PermissionRule, ...], call: Subject) -> list[tuple[PermissionRule, Match]]:
+    """What each rule for the tool says of the call, in their order."""
+    return [(rule, judged(rule, call)) for rule, judged in _speaking(rules, call.tool)]
+
+
+_Speaking = tuple[tuple[PermissionRule, Callable[[PermissionRule, Subject], Match]], ...]
+_spoken: OrderedDict[tuple[str, tuple[int, ...]], tuple[tuple[PermissionRule, ...], _Speaking]] = OrderedDict()
+"""By the identity of the rules, the same objects from call to call; they are kept, so that no other takes their ids."""
+_MOST_SPOKEN = 64
+
+
+def _speaking(rules: tuple[PermissionRule, ...], tool: str) -> _Speaking:
+    """The rules for the tool, each with how it is judged."""
+    key = (tool, tuple(map(id, rules)))
+    if (kept := _spoken.get(key)) is None:
+        by_path = [rule.tool in _BY_PATH and rule.specifier is not None for rule in rules]
+        found = [(rule, _match_paths if path else _judged) for rule, path in zip(rules, by_path, strict=True)]
+        kept = _spoken[key] = (rules, tuple(each for each in found if speaks_of(each[0], tool)))
+        if len(_spoken) > _MOST_SPOKEN:
+            _spoken.popitem(last=False)
+    return kept[1]
+
+
+def _judged(rule: PermissionRule, call: Subject) -> Match:
+    """Of a rule for the tool."""
     if rule.specifier is None:
         return Match.YES
-    if rule.tool in ("Read", "Edit"):
+    if rule.tool in _BY_PATH:
         return _match_paths(rule, call)
     if (found := _match_parameter(rule, call)) is not None:
         return found
@@ -236,8 +267,7 @@ def _match_pathless(rule: PermissionRule, call: Subject) -> Match:
 def _match_paths(rule: PermissionRule, call: Subject) -> Match:
     if not call.places.paths:
         return Match.NO
-    found = matches(rule, call.places, call.ctx)
-    return Match.UNCLEAR if found is None else _when(found)
+    return _FOUND[matches(rule, call.places, call.ctx)]
 
 
 def _when(condition: bool) -> Match:

@@ -110,3 +110,13 @@ def test_a_link_that_leads_outside_is_outside(tmp_path: Path) -> None:
     ctx = PolicyContext(EDITS, (), ((tmp_path / "in").resolve(),), None, MatchContext((tmp_path / "in",), tmp_path))
     assert isinstance(decide(call("Edit", tmp_path / "in" / "link" / "a"), ctx), Ask)
     assert isinstance(decide(call("Edit", tmp_path / "in" / "a"), ctx), Allow)
+
+
+@pytest.mark.spec("PM-2")
+def test_rules_that_were_read_anew_count_from_the_next_decision_on() -> None:
+    """Many times over, so that new rules stand where old ones were in memory."""
+    for number in range(300):
+        behavior: Behavior = "allow" if number % 2 else "deny"
+        rules = context(DEFAULT, (behavior, "Edit(src/**)"), ("ask", f"Read(other-{number}/**)"))
+        found = decide(call("Edit", PROJECT / "src" / "a.py"), rules)
+        assert isinstance(found, Allow if behavior == "allow" else Deny)

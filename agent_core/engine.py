@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define
 
+from agent_core.checkouts import Checkouts
 from agent_core.permissions.broker import PermissionBroker
 from agent_core.ports import Clock, FileSystem, Git, ModelClient, Processes
 from agent_core.slots import Slots
@@ -26,6 +27,7 @@ class Engine:
     files: FileSystem
     processes: Processes
     git: Git
+    checkouts: Checkouts
     broker: PermissionBroker
     slots: Slots
     writer: TranscriptWriter

@@ -27,6 +27,7 @@ async def isolate(agent: Agent, engine: Engine) -> None:
         return
     if agent.worktree is not None:
         await worktrees.lock(engine.git, agent.worktree)
+        engine.checkouts.go_on(agent.worktree)
         return
     own = agent.log.state.info.worktree
     if own is not None and own.by_hook:
@@ -38,8 +39,11 @@ async def isolate(agent: Agent, engine: Engine) -> None:
         return
     repository = await find_repository(engine.git, agent.place.cwd)
     base = agent.project.configuration.settings.worktree_base
-    made = await worktrees.create(engine.git, repository, agent.id, agent.project.worktrees, base)
-    agent.worktree, agent.place = made, place_in(made, agent.place.cwd, repository.toplevel)
+    registered = await worktrees.register(engine.git, repository, agent.id, agent.project.worktrees, base)
+    made = registered.worktree
+    engine.checkouts.begin(made, registered)
+    inside = agent.place.cwd.resolve().relative_to(repository.toplevel) if repository.toplevel else Path()
+    agent.worktree, agent.place = made, Place(made.path / inside, made.path, made.forbidden)
     info = WorktreeInfo(made.path, made.branch, made.base_commit)
     agent.record(StatusChanged(TaskStatus.RUNNING, agent.background, worktree=info))
 
@@ -60,6 +64,9 @@ async def settle(agent: Agent, engine: Engine) -> str | None:
     kept = f"The worktree {agent.worktree.path} was kept"
     try:
         with anyio.fail_after(SETTLE_SECONDS, shield=True):
+            if await engine.checkouts.take_back(agent.worktree.path):
+                agent.worktree, agent.place = None, Place(agent.log.state.info.cwd)
+                return None
             settled = await worktrees.settle(engine.git, agent.worktree)
     except TimeoutError:
         return f"{kept}: git did not answer within {SETTLE_SECONDS:g} s."

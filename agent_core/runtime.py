@@ -19,6 +19,7 @@ from attrs import define, evolve, field, frozen
 from agent_core.agent import STOP_SECONDS, Agent, Incoming, user_message
 from agent_core.applying import Applied, AppliedFile, Selection
 from agent_core.background import NOTIFICATION, background_disabled, notification, summary
+from agent_core.checkouts import Checkouts
 from agent_core.clock import SystemClock
 from agent_core.conversations import Conversation, group, is_main
 from agent_core.definitions import Definitions, Problem
@@ -498,6 +499,8 @@ class Runtime:
 
     async def _subject(self, agent_id: str) -> Subject:
         worktree, info = await self._worktree(agent_id), await self.info(agent_id)
+        self.engine.checkouts.go_on(worktree)
+        await self.engine.checkouts.ready(worktree.path)
         return Subject(info.id, worktree, info.output_file.with_suffix(".review.json"))
 
     async def _worktree(self, agent_id: str) -> Worktree:
@@ -546,6 +549,7 @@ async def open_runtime(
                 files=files,
                 processes=processes,
                 git=git,
+                checkouts=Checkouts(git, group),
                 broker=PermissionBroker(group),
                 slots=Slots(runtime._limit),
                 writer=writer,

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 import anyio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from agent_core.agent import Agent, locations
 from agent_core.engine import Engine
@@ -48,9 +48,22 @@ class ToolBatch:
             self._announce(call)
         await self.agent.log.written()
         for together in _groups(self.calls, self.agent.tools):
+            await self._files_are_there(together)
             async with anyio.create_task_group() as group:
                 for call in together:
                     group.start_soon(self._one, call)
+
+    async def _files_are_there(self, calls: list[ToolUseBlock]) -> None:
+        """The first calls that need files wait for those of the worktree. WorktreeFailed when there will be none."""
+        place, checkouts, tools = self.agent.place, self.engine.checkouts, self.agent.tools
+        waiting = [call for call in calls if call.name in tools and tools[call.name].kind is not ToolKind.OTHER]
+        if not waiting or not checkouts.is_waiting(place.worktree):
+            return
+        for call in waiting:
+            self.agent.record(ToolOutput(call.id, "Waiting for git to write the files of the worktree ..."))
+        await checkouts.ready(place.worktree)
+        if place.worktree is not None and not place.cwd.is_dir():
+            self.agent.place = evolve(place, cwd=place.worktree)
 
     def _announce(self, call: ToolUseBlock) -> None:
         tool = self.agent.tools.get(call.name)

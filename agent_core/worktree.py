@@ -18,12 +18,26 @@ from attrs import frozen
 
 from agent_core.errors import GitFailed, WorktreeFailed
 from agent_core.ports import Git
-from agent_core.repository import Repository, find_repository, hidden_by_index
-from agent_core.worktree_claim import claim_place, drop_unreadable, lock_reason, undo
+from agent_core.repository import Repository, hidden_by_index
+from agent_core.worktree_claim import Claim, claim_place, drop_unreadable, lock_reason, undo
 from agent_core.worktree_names import check_location, check_outside, project_slug, worktrees_folder
 
-__all__ = ["Settled", "Worktree", "create", "project_slug", "release", "reopen", "settle", "worktrees_folder"]
+__all__ = [
+    "Registered",
+    "Settled",
+    "Worktree",
+    "create",
+    "project_slug",
+    "release",
+    "reopen",
+    "settle",
+    "worktrees_folder",
+]
 
+UNFINISHED = "agent-ls-unfinished"
+"""A file in the worktree's git folder while its files are still to be written, so that a further process knows."""
+_PARALLEL = ("-c", "checkout.workers=0")
+"""As many as there are processors; git does so for many files only."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -59,8 +73,45 @@ class Settled:
     reason: str
 
 
+@frozen
+class Registered:
+    """A worktree without files, which no agent has seen yet. `claim` is held until it has them, or is taken back."""
+
+    worktree: Worktree
+    claim: Claim
+    origin: Repository
+
+    async def undo(self, git: Git) -> None:
+        await undo(git, self.origin, self.claim, self.worktree.base_commit)
+
+
 async def create(git: Git, repository: Repository, agent_id: str, location: Path, base: str = "head") -> Worktree:
-    """A new worktree `<location>/agent-<8 of the id>` on a new branch of that name, locked (WT-1).
+    """As `register`, with its files."""
+    made = await register(git, repository, agent_id, location, base)
+    try:
+        await fill(git, made.worktree)
+    except BaseException:
+        with anyio.CancelScope(shield=True), suppress(WorktreeFailed):  # what went wrong first is what counts
+            await made.undo(git)
+        raise
+    finally:
+        made.claim.close()
+    return made.worktree
+
+
+async def fill(git: Git, worktree: Worktree) -> None:
+    """Write the files of a worktree that no agent has seen yet; again from the beginning when that was cut off."""
+    (worktree.git_dir / "index.lock").unlink(missing_ok=True)
+    await git.run(worktree.path, *_PARALLEL, "reset", "--hard", "--quiet", env=worktree.environment())
+    (worktree.git_dir / UNFINISHED).unlink(missing_ok=True)
+
+
+def is_unfinished(worktree: Worktree) -> bool:
+    return (worktree.git_dir / UNFINISHED).exists()
+
+
+async def register(git: Git, repository: Repository, agent_id: str, location: Path, base: str = "head") -> Registered:
+    """A new worktree `<location>/agent-<8 of the id>` on a new branch of that name, locked (WT-1), without files yet.
 
     `base` is `head`, the HEAD of the session's own checkout at this moment, or a commit. WorktreeFailed for anything
     that does not fit; then, and after cancellation, no folder, branch or registration is left.
@@ -72,18 +123,16 @@ async def create(git: Git, repository: Repository, agent_id: str, location: Path
         raise WorktreeFailed(f"{repository.git_dir} is a bare repository; open one of its worktrees")
     await to_thread.run_sync(check_location, location)
     await to_thread.run_sync(drop_unreadable, repository.common_dir)
-    listed = await _registered(git, toplevel)
+    listed, commit = await _registered(git, toplevel), await _commit(git, toplevel, base)
     check_outside(location, (toplevel, repository.common_dir, repository.git_dir, *listed))
-    commit = await _commit(git, toplevel, base)
     claim = await claim_place(git, repository, agent_id, location, commit, listed)
     try:
-        return await _add(git, repository, claim.path, commit, listed)
+        return Registered(await _add(git, repository, claim.path, commit, listed), claim, repository)
     except BaseException:
         with anyio.CancelScope(shield=True), suppress(WorktreeFailed):  # what went wrong first is what counts
             await undo(git, repository, claim, commit)
-        raise
-    finally:
         claim.close()
+        raise
 
 
 async def _registered(git: Git, toplevel: Path) -> tuple[Path, ...]:
@@ -108,11 +157,15 @@ async def _add(git: Git, repository: Repository, path: Path, commit: str, listed
     toplevel = repository.toplevel
     assert toplevel is not None
     lock = ("--lock", "--reason", lock_reason())
-    await git.run(toplevel, "worktree", "add", "--quiet", *lock, "--", str(path), path.name)
-    made = await find_repository(git, path)
-    if (made.toplevel, made.head, made.branch) != (path, commit, path.name) or made.common_dir != repository.common_dir:
+    await git.run(toplevel, "worktree", "add", "--quiet", "--no-checkout", *lock, "--", str(path), path.name)
+    questions = ("--show-toplevel", "--git-common-dir", "HEAD", "--symbolic-full-name", "HEAD", "--absolute-git-dir")
+    made = os.fsdecode(await git.run(path, "rev-parse", *questions)).splitlines()
+    found = [Path(path, each).resolve() if number < 2 else each for number, each in enumerate(made[:4])]
+    if found != [path, repository.common_dir, commit, f"refs/heads/{path.name}"]:
         raise WorktreeFailed(f"git made something else than a worktree at {path}: {made}")
-    return Worktree(path, path.name, commit, toplevel, made.git_dir, made.common_dir, _forbidden(repository, listed))
+    git_dir = Path(made[4]).resolve()
+    (git_dir / UNFINISHED).touch()
+    return Worktree(path, path.name, commit, toplevel, git_dir, repository.common_dir, _forbidden(repository, listed))
 
 
 async def reopen(git: Git, repository: Repository, path: Path, branch: str, base_commit: str) -> Worktree:

@@ -38,7 +38,9 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("hooks.command", "hooks.http", "loading.hook_settings"), 2),
     **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),
     **dict.fromkeys(("recovery", "restoring", "transcript.reading"), 2),
-    **dict.fromkeys(("worktree", "worktree_claim", "worktree_names", "snapshot", "snapshot_files", "applying"), 2),
+    **dict.fromkeys(
+        ("worktree", "worktree_claim", "worktree_names", "checkouts", "snapshot", "snapshot_files", "applying"), 2
+    ),
     **dict.fromkeys(
         ("model.messages_api", "model.providers", "transcript.writer", "transcript.index", "permissions.grants"), 2
     ),

@@ -189,7 +189,7 @@ async def test_submodule_as_repository(repo: Repo, tmp_path: Path) -> None:
     assert (await settle(git, worktree)).kept is False
 
 
-@pytest.mark.parametrize("word", ["update-ref", "add", "symbolic-ref"])
+@pytest.mark.parametrize("word", ["update-ref", "add", "--symbolic-full-name", "reset"])
 @pytest.mark.parametrize("how", ["failure", "cancellation"])
 async def test_failure_or_cancellation_leaves_nothing(repo: Repo, tmp_path: Path, word: str, how: str) -> None:
     found = await find_repository(git, repo.path)
@@ -219,7 +219,7 @@ async def test_failing_checkout_leaves_nothing(repo: Repo, tmp_path: Path) -> No
     before = repo.state()
     repo.git("config", "filter.broken.smudge", "false")
     repo.git("config", "filter.broken.required", "true")
-    with pytest.raises(GitFailed, match="worktree add"):
+    with pytest.raises(GitFailed, match="reset --hard"):
         await made(repo, tmp_path / "wt")
     repo.git("config", "--remove-section", "filter.broken")
     assert repo.state() == before

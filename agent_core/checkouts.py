@@ -1,0 +1,91 @@
+"""Worktrees whose files are still being written: an agent begins at once, its first call that needs files waits.
+
+Registering a worktree takes git some milliseconds, checking it out as long as there are files. Until that is done no
+agent has seen the folder, so that one whose agent ends before is taken back whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, field
+
+from agent_core.errors import WorktreeFailed
+from agent_core.ports import Git
+from agent_core.worktree import Registered, Worktree, fill, is_unfinished
+
+logger = logging.getLogger(__name__)
+
+UNDO_SECONDS = 5.0
+
+
+@define(eq=False)
+class _Checkout:
+    worktree: Worktree
+    registered: Registered | None
+    scope: anyio.CancelScope = field(factory=anyio.CancelScope)
+    done: anyio.Event = field(factory=anyio.Event)
+    failed: str | None = None
+
+
+@define(eq=False)
+class Checkouts:
+    """`group` is the runtime's own, so that a checkout outlives the agent's turn."""
+
+    git: Git
+    group: TaskGroup
+    _open: dict[Path, _Checkout] = field(factory=dict)
+
+    def begin(self, worktree: Worktree, registered: Registered | None = None) -> None:
+        """Without `registered`, which knows how to take it back: of an earlier process."""
+        checkout = _Checkout(worktree, registered)
+        self._open[worktree.path] = checkout
+        self.group.start_soon(self._fill, checkout)
+
+    def go_on(self, worktree: Worktree) -> None:
+        """With one that an earlier process did not finish."""
+        if worktree.path not in self._open and is_unfinished(worktree):
+            self.begin(worktree)
+
+    def is_waiting(self, path: Path | None) -> bool:
+        return path in self._open
+
+    async def ready(self, path: Path | None) -> None:
+        """WorktreeFailed when git could not write the files: nothing runs without them, nor elsewhere (C7)."""
+        checkout = self._open.get(path) if path else None
+        if checkout is not None:
+            await checkout.done.wait()
+            if checkout.failed is not None:
+                raise WorktreeFailed(checkout.failed)
+
+    async def take_back(self, path: Path) -> bool:
+        """Remove a worktree that is not finished, with its branch; False when it is, or is not ours to remove."""
+        checkout = self._open.get(path)
+        if checkout is None or checkout.registered is None:
+            return False
+        checkout.scope.cancel()
+        await checkout.done.wait()
+        if path not in self._open:
+            return False  # it was finished just now
+        await checkout.registered.undo(self.git)
+        self._forget(checkout)
+        return True
+
+    async def _fill(self, checkout: _Checkout) -> None:
+        try:
+            with checkout.scope:
+                await fill(self.git, checkout.worktree)
+                self._forget(checkout)
+        except (WorktreeFailed, OSError) as error:
+            checkout.failed = f"the files of the worktree {checkout.worktree.path} could not be written: {error}"
+            logger.warning("%s", checkout.failed)
+        finally:
+            checkout.done.set()
+
+    def _forget(self, checkout: _Checkout) -> None:
+        self._open.pop(checkout.worktree.path, None)
+        if checkout.registered is not None:
+            checkout.registered.claim.close()

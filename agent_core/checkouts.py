@@ -15,11 +15,13 @@ from attrs import define, field
 
 from agent_core.errors import WorktreeFailed
 from agent_core.ports import Git
+from agent_core.repository import Repository, require_commit
 from agent_core.worktree import Registered, Worktree, fill, is_unfinished
 
 logger = logging.getLogger(__name__)
 
-UNDO_SECONDS = 5.0
+_FRESH_SECONDS = 2.0
+"""What was read of a repository for the launch of an agent is good for its start; HEAD is read anew."""
 
 
 @define(eq=False)
@@ -38,6 +40,15 @@ class Checkouts:
     git: Git
     group: TaskGroup
     _open: dict[Path, _Checkout] = field(factory=dict)
+    _known: dict[Path, tuple[float, Repository]] = field(factory=dict)
+
+    async def repository(self, cwd: Path) -> Repository:
+        """The one that an isolated agent can start from. WorktreeFailed says what is in the way."""
+        read, known = self._known.get(cwd, (0.0, None))
+        if known is None or anyio.current_time() - read > _FRESH_SECONDS:
+            known = await require_commit(self.git, cwd)
+            self._known[cwd] = (anyio.current_time(), known)
+        return known
 
     def begin(self, worktree: Worktree, registered: Registered | None = None) -> None:
         """Without `registered`, which knows how to take it back: of an earlier process."""

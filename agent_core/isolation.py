@@ -13,7 +13,6 @@ from agent_core.engine import Engine
 from agent_core.errors import AgentError
 from agent_core.events import StatusChanged, WorktreeInfo
 from agent_core.hooked_isolation import create_by_hook, reopened_place, replaces_git
-from agent_core.repository import find_repository
 from agent_core.task import TaskStatus
 from agent_core.tool import Place
 from agent_core.worktree import Worktree
@@ -37,7 +36,7 @@ async def isolate(agent: Agent, engine: Engine) -> None:
         info, agent.place = await create_by_hook(agent, engine)
         agent.record(StatusChanged(TaskStatus.RUNNING, agent.background, worktree=info))
         return
-    repository = await find_repository(engine.git, agent.place.cwd)
+    repository = await engine.checkouts.repository(agent.place.cwd)
     base = agent.project.configuration.settings.worktree_base
     registered = await worktrees.register(engine.git, repository, agent.id, agent.project.worktrees, base)
     made = registered.worktree

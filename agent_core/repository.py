@@ -192,13 +192,15 @@ async def find_repository(git: Git, cwd: Path) -> Repository:
     bare, inside, git_dir, common_dir = await _facts(git, cwd)
     if bare != "true" and inside != "true":
         raise WorktreeFailed(f"{cwd} is inside a git folder ({git_dir}); use a folder of the checkout")
-    toplevel = superproject = None
+    asked: list[tuple[str, ...]] = [
+        ("rev-parse", "--verify", "--quiet", "HEAD^{commit}"),
+        ("symbolic-ref", "--quiet", "HEAD"),
+    ]
     if inside == "true":
-        toplevel = _path(cwd, await git.run(cwd, "rev-parse", "--show-toplevel"))
-        outer = await git.run(cwd, "rev-parse", "--show-superproject-working-tree")
-        superproject = _path(cwd, outer) if outer.strip() else None
-    head = await git.run(cwd, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=(0, 1, 128))
-    reference = (await git.run(cwd, "symbolic-ref", "--quiet", "HEAD", ok=(0, 1))).decode(errors="surrogateescape")
+        asked += [("rev-parse", "--show-toplevel"), ("rev-parse", "--show-superproject-working-tree")]
+    head, name, *places = await at_once(git, cwd, *asked)
+    toplevel, superproject = (_path(cwd, place) if place.strip() else None for place in (*places, b"", b"")[:2])
+    reference = name.decode(errors="surrogateescape")
     return Repository(
         toplevel=toplevel,
         git_dir=_path(cwd, git_dir.encode(errors="surrogateescape")),
@@ -208,6 +210,25 @@ async def find_repository(git: Git, cwd: Path) -> Repository:
         branch=reference.strip().removeprefix("refs/heads/") or None,
         superproject=superproject,
     )
+
+
+async def at_once(git: Git, cwd: Path, *questions: tuple[str, ...]) -> list[bytes]:
+    """The answers, each empty where there is none. Several gits take no longer than one, while there are processors."""
+    answers = [b""] * len(questions)
+    faults: list[WorktreeFailed] = []
+
+    async def ask(index: int, question: tuple[str, ...]) -> None:
+        try:
+            answers[index] = await git.run(cwd, *question, ok=(0, 1, 128))
+        except WorktreeFailed as error:  # raised in the group it would arrive wrapped
+            faults.append(error)
+
+    async with anyio.create_task_group() as group:
+        for index, question in enumerate(questions):
+            group.start_soon(ask, index, question)
+    if faults:
+        raise faults[0]
+    return answers
 
 
 async def hidden_by_index(git: Git, cwd: Path, env: Mapping[str, str]) -> list[str]:

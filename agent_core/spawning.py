@@ -31,7 +31,6 @@ from agent_core.permissions.modes import child_mode, under_policy, wider_than_de
 from agent_core.permissions.rules import names_tool
 from agent_core.permissions.types import PermissionMode
 from agent_core.project import ProjectState
-from agent_core.repository import require_commit
 from agent_core.settings import Settings
 from agent_core.task import TaskStatus
 from agent_core.text import shortened
@@ -125,7 +124,7 @@ def build(
 async def check_isolation(engine: Engine, project: ProjectState, isolation: Isolation, cwd: Path) -> None:
     """WorktreeFailed before anything is registered, when no worktree can be made of the checkout that `cwd` is in."""
     if isolation == "worktree" and not replaces_git(project, engine):
-        await require_commit(engine.git, cwd)
+        await engine.checkouts.repository(cwd)
 
 
 def new_prompt(definition: AgentDefinition, pool: Mapping[str, Tool], thinking: Json | None = None) -> Prompt:

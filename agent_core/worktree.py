@@ -18,7 +18,7 @@ from attrs import frozen
 
 from agent_core.errors import GitFailed, WorktreeFailed
 from agent_core.ports import Git
-from agent_core.repository import Repository, hidden_by_index
+from agent_core.repository import Repository, at_once, hidden_by_index
 from agent_core.worktree_claim import Claim, claim_place, drop_unreadable, lock_reason, undo
 from agent_core.worktree_names import check_location, check_outside, project_slug, worktrees_folder
 
@@ -123,7 +123,7 @@ async def register(git: Git, repository: Repository, agent_id: str, location: Pa
         raise WorktreeFailed(f"{repository.git_dir} is a bare repository; open one of its worktrees")
     await to_thread.run_sync(check_location, location)
     await to_thread.run_sync(drop_unreadable, repository.common_dir)
-    listed, commit = await _registered(git, toplevel), await _commit(git, toplevel, base)
+    listed, commit = await _before(git, toplevel, base)
     check_outside(location, (toplevel, repository.common_dir, repository.git_dir, *listed))
     claim = await claim_place(git, repository, agent_id, location, commit, listed)
     try:
@@ -135,22 +135,36 @@ async def register(git: Git, repository: Repository, agent_id: str, location: Pa
         raise
 
 
+async def _before(git: Git, toplevel: Path, base: str) -> tuple[tuple[Path, ...], str]:
+    """The worktrees that there are, and the commit that is meant."""
+    name = _checked_base(base)
+    commit = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    listed, found = await at_once(git, toplevel, ("worktree", "list", "--porcelain"), commit)
+    return _paths(listed), _commit(found, toplevel, name)
+
+
 async def _registered(git: Git, toplevel: Path) -> tuple[Path, ...]:
     """All worktrees that git knows, the main one first."""
-    output = await git.run(toplevel, "worktree", "list", "--porcelain")
-    lines = output.split(b"\n")
+    return _paths(await git.run(toplevel, "worktree", "list", "--porcelain"))
+
+
+def _paths(listed: bytes) -> tuple[Path, ...]:
+    lines = listed.split(b"\n")
     return tuple(Path(os.fsdecode(line[9:])) for line in lines if line.startswith(b"worktree "))
 
 
-async def _commit(git: Git, toplevel: Path, base: str) -> str:
+def _checked_base(base: str) -> str:
     name = "HEAD" if base == "head" else base
     if not name.strip() or name.startswith("-"):
         raise WorktreeFailed(f"base {base!r} is no commit")
-    found = (await git.run(toplevel, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", ok=(0, 1, 128))).decode()
+    return name
+
+
+def _commit(found: bytes, toplevel: Path, name: str) -> str:
     if not found.strip():
-        fix = "commit something, or use isolation `none`" if base == "head" else "fetch it, or name another base"
+        fix = "commit something, or use isolation `none`" if name == "HEAD" else "fetch it, or name another base"
         raise WorktreeFailed(f"the repository {toplevel} has no commit {name}; {fix}")
-    return found.strip()
+    return found.decode().strip()
 
 
 async def _add(git: Git, repository: Repository, path: Path, commit: str, listed: tuple[Path, ...]) -> Worktree:

@@ -83,9 +83,9 @@ async def test_an_agent_that_ends_before_leaves_nothing(tmp_path: Path, repo: Re
 @pytest.mark.spec("WT-2", "WT-4")
 async def test_c7_files_that_cannot_be_written_fail_the_agent(tmp_path: Path, repo: Repo) -> None:
     repo.commit({".gitattributes": "a.txt filter=broken\n"})
+    before = repo.state()
     repo.git("config", "filter.broken.smudge", "false")
     repo.git("config", "filter.broken.required", "true")
-    before = repo.state()
     async with open_shop(tmp_path, folder=repo.path) as shop:
         shop.says(say(use("Write", file_path="new.txt", content="x")), say("done"))
         done = await shop.run(isolation="worktree")
@@ -93,8 +93,9 @@ async def test_c7_files_that_cannot_be_written_fail_the_agent(tmp_path: Path, re
         assert "the files of the worktree" in (done.error or "") and "could not be written" in (done.error or "")
         assert (done.worktree, len(shop.of(done, Ended))) == (None, 1)
         shop.check(done)
-    assert repo.state() == before
     assert not (repo.path / "new.txt").exists()
+    repo.git("config", "--remove-section", "filter.broken")
+    assert repo.state() == before
 
 
 @pytest.mark.spec("WT-1")

@@ -189,17 +189,12 @@ class Repository:
 
 async def find_repository(git: Git, cwd: Path) -> Repository:
     """Ask git what `cwd` belongs to. WorktreeFailed when it is in no repository or inside a `.git` folder."""
-    bare, inside, git_dir, common_dir = await _facts(git, cwd)
+    bare, inside, git_dir, common_dir, *places = await _facts(git, cwd)
     if bare != "true" and inside != "true":
         raise WorktreeFailed(f"{cwd} is inside a git folder ({git_dir}); use a folder of the checkout")
-    asked: list[tuple[str, ...]] = [
-        ("rev-parse", "--verify", "--quiet", "HEAD^{commit}"),
-        ("symbolic-ref", "--quiet", "HEAD"),
-    ]
-    if inside == "true":
-        asked += [("rev-parse", "--show-toplevel"), ("rev-parse", "--show-superproject-working-tree")]
-    head, name, *places = await at_once(git, cwd, *asked)
-    toplevel, superproject = (_path(cwd, place) if place.strip() else None for place in (*places, b"", b"")[:2])
+    toplevel, superproject = (_path(cwd, os.fsencode(place)) if place else None for place in (*places, "", "")[:2])
+    commit = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    head, name = await at_once(git, cwd, commit, ("symbolic-ref", "--quiet", "HEAD"))
     reference = name.decode(errors="surrogateescape")
     return Repository(
         toplevel=toplevel,
@@ -254,8 +249,14 @@ async def _facts(git: Git, cwd: Path) -> list[str]:
     if not await to_thread.run_sync(cwd.is_dir):
         raise WorktreeFailed(f"{cwd} is not a folder")
     questions = ("--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
+    places: tuple[str, ...] = ("--show-toplevel", "--show-superproject-working-tree")
     try:
-        output = await git.run(cwd, "rev-parse", *questions)
+        try:
+            output = await git.run(cwd, "rev-parse", *questions, *places)
+        except GitFailed as error:
+            if "must be run in a work tree" not in str(error):
+                raise
+            output, places = await git.run(cwd, "rev-parse", *questions), ()
     except GitFailed as error:
         if "not a git repository" in str(error):
             raise WorktreeFailed(
@@ -263,7 +264,8 @@ async def _facts(git: Git, cwd: Path) -> list[str]:
             ) from None
         raise
     facts = output.decode(errors="surrogateescape").splitlines()
-    if len(facts) != len(questions):
+    fits = len(facts) in (len(questions) + bool(places), len(questions) + len(places))
+    if not fits or (places and not cwd.resolve().is_relative_to(Path(facts[len(questions)]).resolve())):
         raise WorktreeFailed(f"the git folder of {cwd} has a line break in its name; rename it")
     return facts
 

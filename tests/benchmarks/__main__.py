@@ -45,6 +45,7 @@ async def _single(place: Setting, runs: int) -> tuple[list[Row], list[str]]:
     starts = [await measures.start(place) for _ in range(runs * 2)]
     cold = [await measures.cold_spawn(place) for _ in range(runs)]
     warm = [await measures.warm_spawn(place) for _ in range(runs)]
+    isolated = {n: [await measures.isolated_spawn(place, n) for _ in range(runs)] for n in (5_000, 50_000)}
     product, floor = [], []
     for _ in range(runs):
         product.append(statistics.median(await measures.product_gaps(place)))
@@ -57,6 +58,7 @@ async def _single(place: Setting, runs: int) -> tuple[list[Row], list[str]]:
         ("process start to first model request", [request for _, request in cold], 3000, MS),
         ("spawn answered, warm", [answered for answered, _ in warm], None, MS),
         ("spawn to first model request, warm", [request for _, request in warm], None, MS),
+        *((f"the same, isolated, in {files:,} files", seconds, 60, MS) for files, seconds in isolated.items()),
         ("tool turn: answer sent to next request", product, 5, MS),
         ("tool turn of the floor (same SDK)", floor, None, MS),
         ("stop to closed socket", cancels, 10, MS),

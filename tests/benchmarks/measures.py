@@ -50,6 +50,20 @@ async def warm_spawn(setting: Setting) -> tuple[float, float]:
         return answered, (setting.log()[before]["arrived_ns"] - begun_ns) / 1e9
 
 
+async def isolated_spawn(setting: Setting, files: int) -> float:
+    """Spawn of an isolated agent to its first model request, in a repository of so many files, once the server is
+    warm."""
+    large = setting.with_files(files)
+    large.set_script(HELLO)
+    async with large.server() as (connection, _):
+        for _ in range(3):
+            await _run(connection)
+        begun_ns, before = time.monotonic_ns(), len(large.log())
+        agent = (await connection.request("agent/spawn", {"prompt": "hello", "isolation": "worktree"}))["agent"]
+        await connection.request("agent/wait", {"agentId": agent["id"]})
+        return (float(large.log()[before]["arrived_ns"]) - begun_ns) / 1e9
+
+
 async def product_gaps(setting: Setting) -> list[float]:
     """Answer sent to next request, in a loop of file reads by one agent."""
     setting.set_script(LOOP)

@@ -42,6 +42,19 @@ class Setting:
         }
         return {**kept, **own, **more}
 
+    def with_files(self, count: int) -> Setting:
+        """Another repository, whose one commit has so many files; made once."""
+        made = Setting(self.folder / f"files-{count}", self.url)
+        if not made.repository.exists():
+            made.repository.mkdir(parents=True)
+            files = "".join(f"M 100644 inline d{n // 100}/f{n}.txt\ndata 12\nline {n:06}\n\n" for n in range(count))
+            commit = f"commit refs/heads/main\ncommitter b <b@localhost> 0 +0000\ndata 1\nx\n{files}"
+            git = ["git", "-C", str(made.repository)]
+            subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+            subprocess.run([*git, "fast-import", "--quiet"], input=commit.encode(), check=True)
+            subprocess.run([*git, "reset", "-q", "--hard"], check=True)
+        return made
+
     def log(self, after: int = 0) -> list[Any]:
         with urllib.request.urlopen(f"{self.url}/_log?after={after}") as answer:
             return list(json.load(answer)["requests"])

@@ -585,7 +585,7 @@ async def test_e11_a_clean_up_that_hangs_does_not_keep_the_run_from_its_end(
 async def test_a_message_that_comes_while_the_run_ends_is_not_lost(tmp_path: Path, repo: Repo) -> None:
     git = PausingGit("unlock")
     async with open_shop(tmp_path, folder=repo.path, git=git) as shop:
-        shop.says(say("first"), say("second"))
+        shop.says(say(use("Glob", pattern="*")), say("first"), say("second"))
         started = await shop.spawn(isolation="worktree")
         with anyio.fail_after(SECONDS):
             await git.reached.wait()
@@ -593,7 +593,7 @@ async def test_a_message_that_comes_while_the_run_ends_is_not_lost(tmp_path: Pat
         git.go.set()
         await shop.event(started, MessageAdded, lambda body: body.message.text == "second")
         info = await shop.ended(started)
-        assert (info.status, info.result, shop.told(1)[-1]) == (TaskStatus.COMPLETED, "second", "one more thing")
+        assert (info.status, info.result, shop.told(2)[-1]) == (TaskStatus.COMPLETED, "second", "one more thing")
         shop.check(info, runs=2)
 
 

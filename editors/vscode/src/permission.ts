@@ -97,13 +97,14 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
     vscode.Disposable.from(...this.parts).dispose();
   }
 
+  /** Those that no answer is on its way for. */
   all(): readonly Ask[] {
-    return this.queue;
+    return this.queue.filter(({ sending }) => !sending);
   }
 
   /** How many questions this agent has open. */
   of(agentId: string): number {
-    return this.queue.filter(({ params }) => params.agent.id === agentId).length;
+    return this.all().filter(({ params }) => params.agent.id === agentId).length;
   }
 
   // The queue
@@ -218,6 +219,7 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
       return;
     }
     ask.sending = true;
+    this.changed.fire();
     try {
       const { accepted, reason } = await this.connection.request("answer", {
         requestId,
@@ -246,6 +248,7 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
   private notSent(ask: Open, reason: string, comment: string | undefined): void {
     ask.sending = false;
     this.guard();
+    this.changed.fire();
     const words = comment ? ` Not sent: ${comment}` : "";
     void vscode.window.showWarningMessage(`Your answer was not taken: ${reason}.${words}`);
   }
@@ -370,7 +373,7 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
 
   /** A list, for keyboards and for the diff, where the document is out of sight. "Decide later" comes first. */
   pick(): void {
-    const ask = this.current ?? this.queue[0];
+    const ask = [this.current, ...this.queue].find((each) => each && !each.sending);
     if (!ask) {
       void vscode.window.showInformationMessage("No agent asks for anything.");
       return;
@@ -417,7 +420,7 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
 
   /** Opens a question, the oldest one when none is named. */
   async open(requestId?: string, choice?: Choice): Promise<void> {
-    const ask = (requestId === undefined ? undefined : this.find(requestId)) ?? this.queue[0];
+    const ask = (requestId === undefined ? undefined : this.find(requestId)) ?? this.queue.find(({ sending }) => !sending);
     if (!ask) {
       void vscode.window.showInformationMessage("No agent asks for anything.");
       return;

@@ -22,8 +22,15 @@ local api = vim.api
 ---@type agent_ls.Ask[]
 local queue = {}
 
+--- Those that no answer is on its way for.
+local function open_ones()
+  return vim.iter(queue):filter(function(ask)
+    return not ask.sending
+  end)
+end
+
 function M.count()
-  return #queue
+  return #open_ones():totable()
 end
 
 local function find(request_id)
@@ -128,6 +135,7 @@ local function not_sent(ask, reason, comment)
   local words = comment and (". Not sent: %s"):format(comment) or ""
   ui.warn(("Your answer was not taken: %s%s"):format(reason, words))
   ask.sending = nil
+  changed()
   if view.ask() == ask then
     view.guard()
   end
@@ -143,6 +151,7 @@ local function answer(ask, option, more)
     return not_sent(ask, "the question is not open any more", comment)
   end
   ask.sending = true
+  changed()
   client.request("answer", {
     requestId = ask.params.requestId,
     optionId = option.id,
@@ -299,9 +308,9 @@ end)
 --- Opens the oldest question, or the oldest one of an agent.
 ---@param agent_id? string
 function M.open(agent_id)
-  local wanted = vim.iter(queue):find(function(ask)
+  local wanted = open_ones():find(function(ask)
     return ask.params.agent.id == agent_id
-  end) or queue[1]
+  end) or open_ones():next()
   if not wanted then
     return ui.note("No agent asks for anything")
   end

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from lsp_server.demo.script import conversation, say, use
-from tests.editors.nvim_editor import NVIM, Editor, Model
+from tests.editors.nvim_editor import NVIM, Model
 from tests.editors.vscode_editor import EXTENSION, Code, Window, again, until
 from tests.editors.vscode_fixtures import clean_git, code, code_and_model, model, repo, shared_repo, vsix, win
 from tests.git_helpers import Repo
@@ -48,10 +48,13 @@ def ready(win: Window, link: str = "1 Allow once") -> None:
     expect(win.focused).to_be_visible()
 
 
+def press_until(win: Window, key: str, effect: Locator) -> None:
+    """Pressed again, as long as keys do not count yet."""
+    again(lambda: None if effect.is_visible() else press(win, key), effect.is_visible, f"{key} has its effect")
+
+
 def comments(win: Window) -> None:
-    """The box for a comment; pressed again, as long as keys do not count yet."""
-    box = win.asks("Comment")
-    again(lambda: None if box.is_visible() else press(win, "c"), box.is_visible, "a comment can be written")
+    press_until(win, "c", win.asks("Comment"))
 
 
 def press(win: Window, *keys: str) -> None:
@@ -113,8 +116,10 @@ def test_a14_keys_clicks_and_focus_that_are_not_for_the_question_answer_nothing(
         win.page.keyboard.type("1")
         press(win, closing, "1")
         if win.asks("Comment").is_visible():
-            press(win, "Escape", "1")
+            win.entry.press("Escape")
+            press(win, "1")
         expect(win.asks("Comment")).to_be_hidden()
+        win.command("Agent: Answer…")
         ready(win)
     win.wait_text("Your comment goes along: 1")
     press(win, "Enter", "Escape", "Space", "y", "a", "Tab", "Shift+Tab")
@@ -136,16 +141,15 @@ def test_a14_keys_clicks_and_focus_that_are_not_for_the_question_answer_nothing(
 def test_b10_a_comment_and_a_changed_input_go_along_and_a_bad_input_is_told_and_kept(
     win: Window, model: Model, shared_repo: Repo
 ) -> None:
-    shell(model, "touch agents \u202e #")
-    asked(win, "go edit", r"touch agents \u202e #")
+    shell(model, "touch agents")
+    asked(win, "go edit", r"touch agents")
     comments(win)
     win.fill("Comment", "mine instead")
     win.wait_text("Your comment goes along: mine instead", "c  Change the comment")
     ready(win)
-    press(win, "e")
     use_it = win.lens("Use this input (save)")
-    expect(use_it).to_be_visible()
-    win.wait_text(r'"command": "touch agents \u202e #"')
+    press_until(win, "e", use_it)
+    win.wait_text(r'"command": "touch agents"')
     win.picture("answer-edit")
     toast = win.page.locator(".notification-toast")
 
@@ -164,11 +168,10 @@ def test_b10_a_comment_and_a_changed_input_go_along_and_a_bad_input_is_told_and_
     assert "Always allow" not in text  # a rule would name the old input
     ready(win)
     win.picture("answer-edited")
-    press(win, "2", "3", "1")
-    expect(toast.filter(has_text="Your answer was not taken: updatedInput cannot run")).to_be_visible()
+    press(win, "2", "3")
+    press_until(win, "1", toast.filter(has_text="Your answer was not taken: updatedInput cannot run"))
     win.status_is("1 needs you")
-    press(win, "e")
-    expect(use_it).to_be_visible()
+    press_until(win, "e", use_it)
     win.wait_text('"command": 5')
     write('{"command": "touch mine"}')
     win.wait_text('"command": "touch mine"', "u  Undo the edit")
@@ -260,37 +263,35 @@ def listening(code_and_model: tuple[Code, Model], repo: Repo, tmp_path: Path) ->
 
 
 @pytest.mark.spec("PM-8", "ED-2")
-def test_an_answer_in_neovim_closes_the_question_in_vscode_and_the_other_way_round(
+def test_an_answer_in_one_window_closes_the_question_in_the_other(
     code: Code, model: Model, repo: Repo, listening: Path
 ) -> None:
     shell(model, "touch one", "touch two")
     command = [str(NVIM.parent / "agent-ls"), "serve", "--connect", str(listening)]
     code.settings({"agentLs.command": command})
-    window = code.open(repo.path)
-    editor = Editor.start(code.env, repo.path)
-    try:
-        editor.lua("require('agent_ls').setup({ cmd = ... })", command)
-        editor.command("Agent list")
-        asked(window, "go", "touch one")
-        editor.wait_until(lambda: editor.lua("return require('agent_ls.permission').count()") == 1, "it asks in both")
-        editor.command("Agent approve")
-        editor.wait_for("Question 1 of 1", "touch one")
-        editor.answer("1")
-        toast = window.page.locator(".notification-toast").filter(
-            has_text="Answered elsewhere, allowed once: Bash touch one"
-        )
-        expect(toast).to_be_visible()
-        window.wait_text("touch two")
-        window.picture("answered-elsewhere")
-        assert (repo.path / "one").exists()
-        editor.wait_for("touch two")
-        ready(window)
-        window.answer("Reject and stop")
-        editor.wait_gone("Question 1")
-        editor.wait_until(
-            lambda: "Answered elsewhere, rejected, and the agent stopped: Bash touch two" in editor.messages(), "told"
-        )
-        expect(window.row("go", "stopped")).to_be_visible()
-        assert not (repo.path / "two").exists()
-    finally:
-        editor.quit()
+    here, there = code.open(repo.path), code.open(repo.path)
+    there.show_agents()
+    asked(here, "go", "touch one")
+    there.status_is("1 needs you")
+    there.command("Agent: Answer…")
+    there.wait_text("touch one")
+    here.answer("1 Allow once")
+    told(there, "Answered elsewhere, allowed once: Bash touch one")
+    there.picture("answered-elsewhere")
+    until(lambda: (repo.path / "one").exists(), "it ran")
+    there.wait_text("touch two")
+    here.status_is("1 needs you")
+    here.command("Agent: Answer…")
+    here.wait_text("touch two")
+    ready(there)
+    there.answer("Reject and stop")
+    told(here, "Answered elsewhere, rejected, and the agent stopped: Bash touch two")
+    expect(here.page.locator(".notification-toast")).to_have_count(1)  # nobody is told of an own answer
+    here.wait_text("No question is open.")
+    for each in (here, there):
+        expect(each.row("go", "stopped")).to_be_visible()
+    assert not (repo.path / "two").exists()
+
+
+def told(window: Window, text: str) -> None:
+    expect(window.page.locator(".notification-toast").filter(has_text=text)).to_be_visible()

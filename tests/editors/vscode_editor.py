@@ -37,7 +37,7 @@ MAIN = HOME / "server" / "out" / "server-main.js"
 PICTURES = os.environ.get("AGENT_LS_PICTURES")
 """A folder into which `picture` writes screens, to be looked at."""
 SIZE = (1280, 800)
-PATIENCE = 25_000
+PATIENCE = 60_000
 """Milliseconds that anything may take; the machine may be busy."""
 AGAIN = 5_000
 """Milliseconds after which a person would click again."""

@@ -45,6 +45,8 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
   private choice: Choice | undefined;
   /** What is drawn, since when it may be answered, and whether it has had its links. */
   private drawn: { step: string; at: number; linked: boolean } | undefined;
+  /** A comment or a reason is being written: what reaches the document is meant for that. */
+  private writing = false;
   /** Withdrawn before it was told why. */
   private readonly withdrawn = new Map<string, { ask: Open; shown: boolean }>();
   private readonly changed = new vscode.EventEmitter<void>();
@@ -283,7 +285,9 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
 
   /** What is pressed as the box closes counts for nothing. */
   private async line(title: string, prompt: string, value: string | undefined): Promise<string | undefined> {
+    this.writing = true;
     const typed = await vscode.window.showInputBox({ title, prompt, ignoreFocusOut: true, ...(value ? { value } : {}) });
+    this.writing = false;
     this.guard();
     return typed?.trim();
   }
@@ -308,7 +312,7 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
 
   /** Was what is drawn there long enough to be read? */
   private mayAnswer(step: string): boolean {
-    return this.step === step && this.drawn?.step === step && Date.now() - this.drawn.at >= GUARD_MS;
+    return !this.writing && this.step === step && this.drawn?.step === step && Date.now() - this.drawn.at >= GUARD_MS;
   }
 
   private guard(): void {

@@ -184,6 +184,8 @@ def permission(request: PermissionRequest, encoding: str) -> wire.PermissionPara
         ],
         created_at=time(request.created_at),
         destinations=list(request.destinations) or None,
+        destination_files=[wire.DestinationFile(name, str(path)) for name, path in request.destination_files.items()]
+        or None,
     )
 
 

@@ -313,6 +313,14 @@ class PermissionOption:
 
 
 @frozen
+class DestinationFile:
+    """The absolute path of the file that an answer stored in `destination` goes to."""
+
+    destination: Destination
+    path: str
+
+
+@frozen
 class PermissionParams:
     request_id: str
     agent: AskingAgent
@@ -324,6 +332,7 @@ class PermissionParams:
     created_at: str
     detail: PermissionDetail | None = None
     destinations: list[Destination] | None = None
+    destination_files: list[DestinationFile] | None = None
 
 
 @frozen

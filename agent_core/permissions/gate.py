@@ -369,6 +369,7 @@ def _request(
         ),
         created_at=engine.clock.now(),
         destinations=places,
+        destination_files={each: path for each in places if (path := agent.project.settings_file(each)) is not None},
     )
 
 

@@ -152,6 +152,8 @@ class PermissionRequest:
     created_at: datetime
     destinations: tuple[Destination, ...] = ()
     """Where a person may have a lasting answer stored instead: places that are read back (B4)."""
+    destination_files: Mapping[Destination, Path] = field(factory=dict, eq=False)
+    """The file of each destination that has one."""
 
 
 @frozen

@@ -55,6 +55,8 @@ async def test_a_request_holds_everything_that_a_person_must_know(desk):
     params = held.params
     rule = "Bash(touch made)"
     local = f"{rule} (.claude/settings.local.json)"
+    user = params["destinationFiles"][-1]["path"]
+    assert user.endswith("/home/.claude/settings.json")
     assert params == {
         "requestId": params["requestId"],
         "agent": {
@@ -67,6 +69,11 @@ async def test_a_request_holds_everything_that_a_person_must_know(desk):
         "tool": {"name": "Bash", "kind": "execute", "useId": "toolu_conversation_0_0"},
         "title": "Bash touch made",
         "destinations": ["session", "localSettings", "projectSettings", "userSettings"],
+        "destinationFiles": [
+            {"destination": "localSettings", "path": str(desk.repo.path / ".claude" / "settings.local.json")},
+            {"destination": "projectSettings", "path": str(desk.repo.path / ".claude" / "settings.json")},
+            {"destination": "userSettings", "path": user},
+        ],
         "input": {"command": "touch made"},
         "reason": "no rule allows this command",
         "detail": {"command": "touch made", "cwd": str(desk.repo.path)},

@@ -140,7 +140,7 @@ class Editor:
 
     def answer(self, key: str) -> None:
         """A key for the question that is open: after its guard time."""
-        self.keys(key, settle=0.35)
+        self.keys(key, settle=0.55)
 
     def lua(self, code: str, *args: Any) -> Any:
         return self.nvim.exec_lua(code, *args)

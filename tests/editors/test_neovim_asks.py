@@ -104,7 +104,7 @@ def test_a14_the_next_question_has_its_own_guard_time(editor: Editor, model: Mod
         editor.keys("1")
         assert waiting(editor) == 1
     assert not (repo.path / "three").exists()
-    editor.answer("3")
+    editor.answer("4")  # Reject
     ended(editor, "other")
 
 
@@ -207,7 +207,7 @@ def test_a_question_answered_elsewhere_closes_its_window(editor: Editor, model: 
     ended(editor)
 
 
-@pytest.mark.parametrize("size", [(100, 30), (60, 20)])
+@pytest.mark.parametrize("size", [(100, 30), (60, 24)])
 def test_d24_the_diff_is_on_the_screen_before_a_key_counts(
     editor: Editor, model: Model, size: tuple[int, int], repo: Repo
 ) -> None:

@@ -87,7 +87,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     register("answer", (node?: AgentNode) => asks.open(node?.kind === "ask" ? node.ask.params.requestId : undefined)),
     register("pickAnswer", () => asks.pick()),
     register("key", (key: string) => asks.key(key)),
-    register("link", (requestId: string, key: string) => asks.link(requestId, key)),
+    register("link", (step: string, key: string) => asks.link(step, key)),
     register("showProposed", (requestId: string) => asks.showProposed(requestId)),
     register("setApiKey", () => setApiKey(parts)),
     register("restart", () => restart(parts)),

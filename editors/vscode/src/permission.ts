@@ -2,54 +2,62 @@
  * Questions of agents: a queue, and the document in which one is read and answered. A question opens nothing by itself: it
  * shows in the tree, as a badge and in the status bar.
  *
- * The document has no default answer, and for a moment after a question was drawn nothing counts as one.
+ * The document has no default answer, and for a moment after something else was drawn, or the window got the focus,
+ * nothing counts as one. A comment and a changed input are kept with the question and go along with the answer; to write
+ * one never answers. A lasting answer takes a second step, in which the file is chosen.
  */
 
 import * as vscode from "vscode";
 import type { Connection } from "./client";
 import { proposals, type Proposal } from "./edits";
+import { Inputs } from "./input";
 import type { PermissionOption, PermissionParams, PermissionResult } from "./protocol";
-import { message, plural, visible, visibleLines, who } from "./text";
+import { ANSWERS, type Ask, canReason, CHANGE, type Choice, FILES, named, offered, otherKeys, outcomeWords, places, pretty, questionText } from "./question";
+import { message, visible, who } from "./text";
 
-export interface Ask {
-  params: PermissionParams;
-}
+export type { Ask } from "./question";
 
 interface Open extends Ask {
-  /** Answers the server's own request; without it the answer goes by `agent/answer`. */
+  /** Ends the server's own request; the answer goes by `agent/answer`, which tells what came of it. */
   reply: ((result: PermissionResult) => void) | undefined;
+  sending?: boolean;
 }
 
-const GUARD_MS = 400;
+interface More {
+  comment?: string;
+  destination?: PermissionResult["destination"];
+}
+
+const GUARD_MS = 500;
+const TOLD_MS = 8000;
 /** A list cuts longer lines off, and a rule that is not read whole is not to be chosen. */
 const PICK_WIDTH = 75;
 const OPEN = "open";
 const URI = vscode.Uri.from({ scheme: "agent-question", path: "/Agent asks" });
 const PROPOSED = "agent-proposed";
 const NOTHING = "No question is open.\n";
-const SHORT: Record<PermissionOption["kind"], string> = {
-  allowOnce: "Allow once",
-  allowSession: "Allow for session",
-  allowAlways: "Always allow",
-  rejectOnce: "Reject",
-  rejectSession: "Reject for session",
-  rejectAlways: "Always reject",
-  rejectAndStop: "Reject and stop",
-};
+const CLOSED = "the question is not open any more";
 
 export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLensProvider, vscode.Disposable {
   private queue: Open[] = [];
   private current: Open | undefined;
-  /** The question whose text is drawn, and since when. */
-  private drawn: { requestId: string; at: number } | undefined;
+  /** A lasting answer to the current question whose file is being chosen. */
+  private choice: Choice | undefined;
+  /** What is drawn, since when it may be answered, and whether it has had its links. */
+  private drawn: { step: string; at: number; linked: boolean } | undefined;
+  /** A comment or a reason is being written: what reaches the document is meant for that. */
+  private writing = false;
+  /** Withdrawn before it was told why. */
+  private readonly withdrawn = new Map<string, { ask: Open; shown: boolean }>();
   private readonly changed = new vscode.EventEmitter<void>();
   private readonly text = new vscode.EventEmitter<vscode.Uri>();
   private readonly lenses = new vscode.EventEmitter<void>();
-  private picking: vscode.QuickPick<Choice> | undefined;
+  private picking: vscode.QuickPick<Item> | undefined;
   readonly onChanged = this.changed.event;
   readonly onDidChange = this.text.event;
   readonly onDidChangeCodeLenses = this.lenses.event;
   private readonly proposed = new Map<string, string>();
+  private readonly inputs = new Inputs((requestId, value) => this.edited(requestId, value));
   private readonly parts: vscode.Disposable[];
   private timer: NodeJS.Timeout | undefined;
 
@@ -68,15 +76,18 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
           this.showLinks();
         }
       }),
+      // The click that brings the window to the front is no answer.
+      vscode.window.onDidChangeWindowState(() => this.guard()),
       connection.onReady(() => void this.fetch().catch(() => undefined)),
       connection.onGone(() => this.lost()),
       connection.onProgress(({ agentId, event }) => {
         if (event["kind"] === "permissionResolved") {
-          this.withdraw(String(event["requestId"]));
+          this.resolved(String(event["requestId"]), event["decidedBy"] === "user" ? outcomeWords(event["outcome"]) : undefined);
         } else if (event["kind"] === "ended") {
-          this.queue.filter(({ params }) => params.agent.id === agentId).forEach((ask) => this.withdraw(ask.params.requestId));
+          this.queue.filter(({ params }) => params.agent.id === agentId).forEach((ask) => this.resolved(ask.params.requestId, undefined));
         }
       }),
+      this.inputs,
       this.changed,
       this.text,
       this.lenses,
@@ -88,13 +99,14 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
     vscode.Disposable.from(...this.parts).dispose();
   }
 
+  /** Those that no answer is on its way for. */
   all(): readonly Ask[] {
-    return this.queue;
+    return this.queue.filter(({ sending }) => !sending);
   }
 
   /** How many questions this agent has open. */
   of(agentId: string): number {
-    return this.queue.filter(({ params }) => params.agent.id === agentId).length;
+    return this.all().filter(({ params }) => params.agent.id === agentId).length;
   }
 
   // The queue
@@ -113,42 +125,79 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
     }
   }
 
+  private find(requestId: string): Open | undefined {
+    return this.queue.find(({ params }) => params.requestId === requestId);
+  }
+
   private add(params: PermissionParams, reply: Open["reply"]): void {
-    const known = this.queue.find((ask) => ask.params.requestId === params.requestId);
+    const known = this.find(params.requestId);
     if (known) {
       known.reply ??= reply;
       return;
     }
     this.queue.push({ params, reply });
-    this.current ??= documentIsOpen() ? this.queue[0] : undefined;
+    if (!this.current && documentIsOpen()) {
+      this.turnTo(this.queue[0]);
+    }
     this.redraw();
   }
 
-  /** It was answered elsewhere, or nobody needs the answer any more. */
+  /** It was answered elsewhere, or nobody needs the answer any more: which of both is told later. */
   private withdraw(requestId: string): void {
-    const ask = this.queue.find(({ params }) => params.requestId === requestId);
+    const ask = this.find(requestId);
     if (ask) {
-      ask.reply?.({ cancelled: true });
+      if (!ask.sending) {
+        this.withdrawn.set(requestId, { ask, shown: this.isShown(ask) });
+      }
       this.remove(ask);
+    }
+  }
+
+  /** Why it is gone. What this window answered itself is not told. */
+  private resolved(requestId: string, outcome: string | undefined): void {
+    this.withdraw(requestId);
+    const gone = this.withdrawn.get(requestId);
+    this.withdrawn.delete(requestId);
+    if (gone && outcome !== undefined) {
+      const words = `Answered elsewhere, ${outcome}: ${named(gone.ask)}`;
+      if (gone.shown) {
+        void vscode.window.showInformationMessage(words);
+      } else {
+        vscode.window.setStatusBarMessage(words, TOLD_MS);
+      }
+    } else if (gone?.shown) {
+      vscode.window.setStatusBarMessage(`Not asked any more: ${named(gone.ask)}`, TOLD_MS);
     }
   }
 
   private lost(): void {
     for (const ask of [...this.queue]) {
-      this.withdraw(ask.params.requestId);
+      this.remove(ask);
     }
+    this.withdrawn.clear();
+  }
+
+  private isShown(ask: Open): boolean {
+    return this.current === ask && documentIsOpen();
+  }
+
+  private turnTo(ask: Open | undefined, choice?: Choice): void {
+    this.current = ask;
+    this.choice = choice;
   }
 
   private remove(ask: Open): void {
     this.queue = this.queue.filter((each) => each !== ask);
+    ask.reply?.({ cancelled: true }); // decides nothing
     if (this.current === ask) {
-      this.current = this.queue[0];
+      this.turnTo(this.queue[0]);
       this.picking?.hide();
     }
     for (const uri of [...this.proposed.keys()].filter((each) => each.includes(ask.params.requestId))) {
       this.proposed.delete(uri);
     }
     void closeTabs((tab) => isDiffOf(tab, ask.params.requestId));
+    void this.inputs.forget(ask.params.requestId);
     this.redraw();
   }
 
@@ -160,97 +209,192 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
 
   // Answering
 
-  private async answer(ask: Open, option: PermissionOption, comment?: string): Promise<void> {
-    if (!this.queue.includes(ask)) {
+  private async answer(ask: Open, option: PermissionOption, more: More = {}): Promise<void> {
+    const comment = more.comment ?? ask.comment;
+    const destination = more.destination ?? option.destination;
+    const { requestId } = ask.params;
+    if (ask.sending) {
       return;
     }
-    const { requestId } = ask.params;
-    const { destination } = option;
-    const result: PermissionResult = {
-      optionId: option.id,
-      ...(comment ? { comment } : {}),
-      ...(destination ? { destination } : {}),
-    };
-    this.remove(ask);
-    if (ask.reply) {
-      ask.reply(result);
-    } else {
-      try {
-        const { accepted, reason } = await this.connection.request("answer", { requestId, ...result });
-        if (!accepted) {
-          void vscode.window.showWarningMessage(`The answer came too late: ${reason ?? "the question is not open any more"}`);
-        }
-      } catch (error) {
-        void vscode.window.showErrorMessage(`The answer did not arrive: ${message(error)}`);
+    if (!this.queue.includes(ask)) {
+      this.notSent(ask, CLOSED, comment);
+      return;
+    }
+    ask.sending = true;
+    this.changed.fire();
+    try {
+      const { accepted, reason } = await this.connection.request("answer", {
+        requestId,
+        optionId: option.id,
+        ...(comment ? { comment } : {}),
+        ...(destination ? { destination } : {}),
+        ...(ask.input && option.kind === "allowOnce" ? { updatedInput: ask.input } : {}),
+      });
+      if (!accepted) {
+        this.notSent(ask, reason ?? CLOSED, comment);
+        return;
       }
+    } catch (error) {
+      this.notSent(ask, message(error), comment);
+      return;
+    }
+    if (this.queue.includes(ask)) {
+      this.remove(ask);
     }
     if (!this.current) {
       await closeTabs((tab) => tab.input instanceof vscode.TabInputText && tab.input.uri.scheme === URI.scheme);
     }
   }
 
+  /** What was written is told again. */
+  private notSent(ask: Open, reason: string, comment: string | undefined): void {
+    ask.sending = false;
+    this.guard();
+    this.changed.fire();
+    const words = comment ? ` Not sent: ${comment}` : "";
+    void vscode.window.showWarningMessage(`Your answer was not taken: ${reason}.${words}`);
+  }
+
   private async rejectWithReason(ask: Open): Promise<void> {
-    const option = offered(ask.params).find(({ kind }) => kind === "rejectOnce");
+    const option = ask.params.options.find(({ kind }) => kind === "rejectOnce");
     if (!option) {
       return;
     }
     const prompt = `Rejects: ${visible(ask.params.title)}. The agent reads your reason.`;
-    const reason = await vscode.window.showInputBox({ title: "Why not?", prompt, ignoreFocusOut: true });
-    if (reason?.trim()) {
-      await this.answer(ask, option, reason.trim());
+    const reason = await this.line("Why not?", prompt, ask.comment);
+    if (reason) {
+      await this.answer(ask, option, { comment: reason });
     }
   }
 
-  /** Does what was drawn long enough to be read belong to this question? */
-  private mayAnswer(requestId: string): boolean {
-    return this.drawn?.requestId === requestId && Date.now() - this.drawn.at >= GUARD_MS;
+  private async comment(ask: Open): Promise<void> {
+    const typed = await this.line("Comment", "It is sent along with your answer, which you give next. The agent reads it.", ask.comment);
+    if (typed === undefined) {
+      return;
+    }
+    if (!this.queue.includes(ask)) {
+      this.notSent(ask, CLOSED, typed);
+      return;
+    }
+    delete ask.comment;
+    if (typed) {
+      ask.comment = typed;
+    }
+    this.redraw();
   }
 
-  /** A key in the document: the number of an option, or `r`. */
+  /** What is pressed as the box closes counts for nothing. */
+  private async line(title: string, prompt: string, value: string | undefined): Promise<string | undefined> {
+    this.writing = true;
+    const typed = await vscode.window.showInputBox({ title, prompt, ignoreFocusOut: true, ...(value ? { value } : {}) });
+    this.writing = false;
+    this.guard();
+    return typed?.trim();
+  }
+
+  private async edited(requestId: string, value: Record<string, unknown>): Promise<void> {
+    const ask = this.find(requestId);
+    if (!ask) {
+      throw new Error(`${CLOSED}: it was answered elsewhere, or its agent has ended`);
+    }
+    ask.input = value;
+    await this.inputs.forget(requestId);
+    this.drawn = undefined;
+    this.turnTo(ask);
+    this.redraw();
+    await this.open(requestId);
+  }
+
+  /** What a guard time belongs to. */
+  private get step(): string {
+    return `${this.current?.params.requestId ?? ""} ${this.choice?.key ?? ""}`;
+  }
+
+  /** Was what is drawn there long enough to be read? */
+  private mayAnswer(step: string): boolean {
+    return !this.writing && this.step === step && this.drawn?.step === step && Date.now() - this.drawn.at >= GUARD_MS;
+  }
+
+  private guard(): void {
+    if (this.drawn) {
+      this.drawn.at = Date.now();
+    }
+  }
+
+  /** A key in the document. */
   async key(key: string): Promise<void> {
     const ask = this.current;
-    if (ask && this.mayAnswer(ask.params.requestId)) {
+    if (ask && !ask.sending && this.mayAnswer(this.step)) {
       await this.choose(ask, key);
     }
   }
 
-  /** A link in the document. It answers the question that it was drawn for, and no other. */
-  async link(requestId: string, key: string): Promise<void> {
-    const ask = this.queue.find(({ params }) => params.requestId === requestId);
-    if (ask && this.current === ask && this.mayAnswer(requestId)) {
-      await this.choose(ask, key);
+  /** A link in the document. It answers what it was drawn for, and nothing else. */
+  async link(step: string, key: string): Promise<void> {
+    if (step === this.step) {
+      await this.key(key);
     }
   }
 
   private async choose(ask: Open, key: string): Promise<void> {
-    const option = offered(ask.params)[Number(key) - 1];
-    if (key === "r") {
+    if (this.choice && this.current === ask) {
+      await this.chooseFile(ask, this.choice, key);
+      return;
+    }
+    const choice = offered(ask).find((each) => each.key === key);
+    if (choice?.lasting !== undefined) {
+      this.turnTo(ask, choice);
+      this.redraw();
+      await this.open(ask.params.requestId, choice);
+    } else if (choice) {
+      await this.answer(ask, choice.option);
+    } else if (key === "r") {
       await this.rejectWithReason(ask);
-    } else if (option) {
-      await this.answer(ask, option);
+    } else if (key === "c") {
+      await this.comment(ask);
+    } else if (key === "e") {
+      await this.inputs.open(ask.params.requestId, pretty(ask.input ?? ask.params.input));
+    } else if (key === "u") {
+      delete ask.input;
+      await this.inputs.forget(ask.params.requestId);
+      this.redraw();
+    } else if (key === "n" || key === "p") {
+      const index = this.queue.indexOf(ask) + (key === "n" ? 1 : -1);
+      this.turnTo(this.queue.at(index % this.queue.length));
+      this.redraw();
+    }
+  }
+
+  private async chooseFile(ask: Open, choice: Choice, key: string): Promise<void> {
+    const place = places(ask.params).find((each) => each.key === key);
+    if (place) {
+      await this.answer(ask, choice.option, { destination: place.destination });
+    } else if (key === "b") {
+      this.turnTo(ask);
+      this.redraw();
     }
   }
 
   /** A list, for keyboards and for the diff, where the document is out of sight. "Decide later" comes first. */
   pick(): void {
-    const ask = this.current ?? this.queue[0];
+    const ask = [this.current, ...this.queue].find((each) => each && !each.sending);
     if (!ask) {
       void vscode.window.showInformationMessage("No agent asks for anything.");
       return;
     }
-    const picker = vscode.window.createQuickPick<Choice>();
+    const picker = vscode.window.createQuickPick<Item>();
     picker.title = [who(ask.params.agent), ...ask.params.agent.chain.map((link) => `for ${who(link)}`)].join(", ");
     picker.placeholder = `asks: ${visible(ask.params.title)}`;
     picker.ignoreFocusOut = true;
-    const whole = offered(ask.params).map((option, index) => ({ label: visible(option.label), key: String(index + 1) }));
+    const whole = offered(ask);
     const fitting = whole.filter(({ label }) => label.length <= PICK_WIDTH);
-    const later: Choice = { label: "Decide later", key: undefined };
+    const later: Item = { label: "Decide later", key: undefined };
     picker.items = [later];
     // Answers appear when they count.
     const guard = setTimeout(() => {
       picker.items = [
         later,
-        ...fitting,
+        ...fitting.map(({ label, key }) => ({ label, key })),
         ...(canReason(ask.params) ? [{ label: "Reject and say why…", key: "r" }] : []),
         ...(fitting.length < whole.length ? [{ label: "All answers, with their whole rules…", key: OPEN }] : []),
       ];
@@ -266,25 +410,27 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
     });
     picker.onDidHide(() => {
       clearTimeout(guard);
+      this.guard();
       this.picking = undefined;
       picker.dispose();
     });
     this.picking = picker;
-    this.current = ask;
+    this.turnTo(ask);
+    this.redraw();
     picker.show();
   }
 
   // The document
 
   /** Opens a question, the oldest one when none is named. */
-  async open(requestId?: string): Promise<void> {
-    const ask = this.queue.find(({ params }) => params.requestId === requestId) ?? this.queue[0];
+  async open(requestId?: string, choice?: Choice): Promise<void> {
+    const ask = (requestId === undefined ? undefined : this.find(requestId)) ?? this.queue.find(({ sending }) => !sending);
     if (!ask) {
       void vscode.window.showInformationMessage("No agent asks for anything.");
       return;
     }
-    if (this.current !== ask) {
-      this.current = ask;
+    if (this.current !== ask || this.choice !== choice) {
+      this.turnTo(ask, choice);
       this.drawn = undefined;
       this.redraw();
     }
@@ -297,11 +443,10 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
     if (document.uri.toString() !== URI.toString()) {
       return;
     }
-    const ask = this.current;
-    if (!ask || document.getText() !== this.provideTextDocumentContent()) {
+    if (!this.current || document.getText() !== this.provideTextDocumentContent()) {
       this.drawn = undefined;
-    } else if (this.drawn?.requestId !== ask.params.requestId) {
-      this.drawn = { requestId: ask.params.requestId, at: Date.now() };
+    } else if (this.drawn?.step !== this.step) {
+      this.drawn = { step: this.step, at: Date.now(), linked: false };
       this.showLinks();
     }
   }
@@ -309,44 +454,50 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
   /** Links appear when they count. */
   private showLinks(): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.lenses.fire(), GUARD_MS + 20);
+    this.timer = setTimeout(() => {
+      if (this.drawn) {
+        this.drawn.linked = true;
+      }
+      this.lenses.fire();
+    }, GUARD_MS + 20);
   }
 
   provideTextDocumentContent(): string {
-    const ask = this.current;
-    return ask ? questionText(ask.params, this.queue.indexOf(ask) + 1, this.queue.length) : NOTHING;
+    return this.current ? questionText(this.current, this.queue, this.choice) : NOTHING;
   }
 
   provideCodeLenses(document: vscode.TextDocument): vscode.CodeLens[] {
-    const ask = this.current;
+    const { current: ask, step } = this;
     const lines = document.getText().split("\n");
-    if (!ask) {
+    // Between two questions the text may still be the last one's.
+    if (!ask || !this.drawn?.linked || this.drawn.step !== step || document.getText() !== this.provideTextDocumentContent()) {
       return [];
     }
-    const { requestId } = ask.params;
     const lens = (line: number, title: string, command: string, ...args: unknown[]): vscode.CodeLens =>
       new vscode.CodeLens(new vscode.Range(line, 0, line, 0), { title, command, arguments: args });
-    const answers = lines.indexOf("Your answer:");
-    const change = lines.indexOf("Change:");
-    const options = offered(ask.params);
-    const rejects = answers + 1 + options.findIndex(({ kind }) => kind.startsWith("reject"));
-    const found = options.map((option, index) => {
-      const line = option.kind.startsWith("reject") ? rejects : answers;
-      return lens(line, `${index + 1} ${SHORT[option.kind]}`, "agentLs.link", requestId, String(index + 1));
-    });
-    if (canReason(ask.params)) {
-      found.push(lens(rejects, "r Reject and say why", "agentLs.link", requestId, "r"));
+    const link = (line: number, key: string, title: string): vscode.CodeLens => lens(line, `${key} ${title}`, "agentLs.link", step, key);
+    const files = lines.indexOf(FILES);
+    if (this.choice) {
+      return [...places(ask.params).map(({ key, path }) => link(files, key, path)), link(files, "b", "Back")];
     }
+    const answers = lines.indexOf(ANSWERS);
+    const rows = offered(ask);
+    const rejects = answers + 1 + rows.findIndex(({ option }) => option.kind.startsWith("reject"));
+    const others = answers + 1 + rows.length + (canReason(ask.params) ? 1 : 0);
+    const found = [
+      ...rows.map(({ key, short, option }) => link(option.kind.startsWith("reject") ? rejects : answers, key, short)),
+      ...otherKeys(ask, this.queue.length > 1).map(([key, label]) => link(key === "r" ? rejects : others, key, label)),
+    ];
+    const change = lines.indexOf(CHANGE);
     if (change >= 0 && ask.params.detail?.edit) {
-      found.push(lens(change, "Show side by side", "agentLs.showProposed", requestId));
+      found.push(lens(change, "Show side by side", "agentLs.showProposed", ask.params.requestId));
     }
-    // Between two questions the text may still be the last one's.
-    return this.mayAnswer(requestId) && document.getText() === this.provideTextDocumentContent() ? found : [];
+    return found;
   }
 
   /** The change in the native diff editor, against the text as it is now. */
   async showProposed(requestId: string): Promise<void> {
-    const ask = this.queue.find(({ params }) => params.requestId === requestId);
+    const ask = this.find(requestId);
     if (!ask) {
       return;
     }
@@ -366,64 +517,8 @@ export class Asks implements vscode.TextDocumentContentProvider, vscode.CodeLens
   }
 }
 
-interface Choice extends vscode.QuickPickItem {
+interface Item extends vscode.QuickPickItem {
   key: string | undefined;
-}
-
-/** Options of a kind that we don't know are not offered. */
-function offered(params: PermissionParams): PermissionOption[] {
-  return params.options.filter(({ kind }) => kind in SHORT);
-}
-
-function canReason(params: PermissionParams): boolean {
-  return params.options.some(({ kind }) => kind === "rejectOnce");
-}
-
-/** All that is needed to decide. The answers stand below the command, and above a change, which may be long. */
-function questionText(params: PermissionParams, index: number, total: number): string {
-  const { agent, detail, options } = params;
-  const lines = [`Question ${index} of ${total}`, "", who(agent)];
-  lines.push(...agent.chain.map((link) => `  for ${who(link)}`), `asks: ${visible(params.title)}`);
-  if (params.reason) {
-    lines.push(visible(params.reason, "\n"));
-  }
-  lines.push("");
-  if (detail?.command !== undefined) {
-    lines.push("Command:", ...visible(detail.command, "\n").split("\n").map((line) => `  ${line}`));
-    lines.push(`Directory: ${visible(detail.cwd ?? "unknown")}`, "");
-  }
-  for (const [name, value] of [["Address", detail?.url], ["Server", detail?.server]] as const) {
-    if (value !== undefined) {
-      lines.push(`${name}: ${visible(value)}`, "");
-    }
-  }
-  const known = options.filter(({ kind }) => kind in SHORT);
-  lines.push("Your answer:", ...known.map((option, number) => `  ${number + 1}  ${visible(option.label)}`));
-  if (canReason(params)) {
-    lines.push("  r  Reject and say why");
-  }
-  lines.push("", ...changeLines(params));
-  return `${lines.join("\n").trimEnd()}\n`;
-}
-
-function changeLines({ detail, tool, input }: PermissionParams): string[] {
-  if (detail?.diff) {
-    return ["Change:", ...visibleLines(detail.diff).trimEnd().split("\n")];
-  }
-  if (detail?.command !== undefined || detail?.url !== undefined) {
-    return [];
-  }
-  const lines: string[] = [];
-  if (tool.kind === "edit") {
-    const text = textOf(input["content"]) ?? textOf(input["new_string"]) ?? "";
-    const path = visible(textOf(input["file_path"]) ?? "the file");
-    lines.push(`No diff can be shown of ${path}: ${plural(text.split("\n").length, "line")}.`);
-  }
-  return [...lines, "Input:", ...visibleLines(JSON.stringify(input, null, 2)).split("\n")];
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
 }
 
 function documentIsOpen(): boolean {

@@ -289,6 +289,11 @@ export interface PermissionOption {
   destination?: "session" | "localSettings" | "projectSettings" | "userSettings";
 }
 
+export interface DestinationFile {
+  destination: "session" | "localSettings" | "projectSettings" | "userSettings";
+  path: string;
+}
+
 export interface PermissionParams {
   requestId: string;
   agent: AskingAgent;
@@ -300,6 +305,7 @@ export interface PermissionParams {
   createdAt: string;
   detail?: PermissionDetail;
   destinations?: ("session" | "localSettings" | "projectSettings" | "userSettings")[];
+  destinationFiles?: DestinationFile[];
 }
 
 export interface PermissionResult {

@@ -239,7 +239,8 @@ local apply = {
   end,
   permissionResolved = function(agent, event)
     agent.asks[event.requestId] = nil
-    require("agent_ls.permission").withdraw(event.requestId)
+    local outcome = event.decidedBy == "user" and event.outcome or nil
+    require("agent_ls.permission").withdraw(event.requestId, outcome)
   end,
   filesChanged = function(agent, event)
     reload(agent.info, event.paths)

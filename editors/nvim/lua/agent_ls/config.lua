@@ -15,7 +15,7 @@ local defaults = {
   env = nil,
   settings = {},
   trusted = nil,
-  guard_ms = 300,
+  guard_ms = 500,
   list_height = 12,
 }
 

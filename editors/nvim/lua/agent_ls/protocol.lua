@@ -233,6 +233,10 @@ M.notifications = {
 ---@field rule? string
 ---@field destination? "session"|"localSettings"|"projectSettings"|"userSettings"
 
+---@class agent_ls.DestinationFile
+---@field destination "session"|"localSettings"|"projectSettings"|"userSettings"
+---@field path string
+
 ---@class agent_ls.PermissionParams
 ---@field requestId string
 ---@field agent agent_ls.AskingAgent
@@ -244,6 +248,7 @@ M.notifications = {
 ---@field createdAt string
 ---@field detail? agent_ls.PermissionDetail
 ---@field destinations? ("session"|"localSettings"|"projectSettings"|"userSettings")[]
+---@field destinationFiles? agent_ls.DestinationFile[]
 
 ---@class agent_ls.PermissionResult
 ---@field optionId? string

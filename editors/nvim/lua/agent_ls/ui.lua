@@ -214,18 +214,27 @@ local function is_hidden(code)
   return false
 end
 
---- Characters that a screen hides or reorders are written out, line ends apart; so are long runs of spaces. `keep` is
---- a string of characters to leave as they are.
-function M.visible(text, keep)
+--- With every character that a screen hides or reorders as `escape` writes it.
+---@param escape fun(code: integer, char: string): string
+function M.escape_hidden(text, escape)
   local out = {}
   local starts = vim.str_utf_pos(text)
   for index, start in ipairs(starts) do
     local char = text:sub(start, (starts[index + 1] or #text + 1) - 1)
     local code = vim.fn.char2nr(char)
-    local shown = char == "\n" or (keep and keep:find(char, 1, true)) or not is_hidden(code)
-    table.insert(out, shown and char or (code > 0xffff and "\\U%08x" or "\\u%04x"):format(code))
+    table.insert(out, is_hidden(code) and escape(code, char) or char)
   end
-  return (table.concat(out):gsub((" "):rep(9) .. "+", function(run)
+  return table.concat(out)
+end
+
+--- Characters that a screen hides or reorders are written out, line ends apart; so are long runs of spaces. `keep` is
+--- a string of characters to leave as they are.
+function M.visible(text, keep)
+  local written = M.escape_hidden(text, function(code, char)
+    local shown = char == "\n" or (keep and keep:find(char, 1, true))
+    return shown and char or (code > 0xffff and "\\U%08x" or "\\u%04x"):format(code)
+  end)
+  return (written:gsub((" "):rep(9) .. "+", function(run)
     return ("<%d spaces>"):format(#run)
   end))
 end

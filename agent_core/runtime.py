@@ -38,7 +38,8 @@ from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Event, Notified
 from agent_core.forking import prepare_fork
 from agent_core.hooked_isolation import remove_by_hook
-from agent_core.hooks.occasions import end_sessions
+from agent_core.hooks.dispatch import close_transcript
+from agent_core.hooks.occasions import end_sessions, has_ended
 from agent_core.hooks.runner import HookRunner
 from agent_core.ids import MAIN, RequestId, new_conversation_id
 from agent_core.loading.configuration import state_dir
@@ -267,6 +268,7 @@ class Runtime:
         discarded = ((), "") if not info.worktree.branch else await self._discard_open(agent_id)
         agent = await self._reachable(agent_id)
         await remove_by_hook(agent, self.engine, info.worktree.path)
+        close_transcript(agent, self.engine)
         return discarded
 
     async def _discard_open(self, agent_id: str) -> tuple[tuple[AppliedFile, ...], str]:
@@ -418,6 +420,7 @@ class Runtime:
         """RUN-6, RUN-8: the parent of a background agent is told at its next turn, and woken when it is idle. What the
         user stopped is no reason to wake anybody, and who was stopped or failed is left alone. Who stops an agent by
         TaskStop has its answer already."""
+        has_ended(agent, self.engine)
         parent, info = agent.parent, agent.log.state.info
         if parent is None or not info.background or agent.parent_stopped_it:
             return

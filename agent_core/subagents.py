@@ -20,7 +20,7 @@ from agent_core.events import Ended, StatusChanged
 from agent_core.forking import first_message
 from agent_core.guidance.environment import environment
 from agent_core.handoff import warning
-from agent_core.hooks.occasions import HOOK, at_start
+from agent_core.hooks.occasions import HOOK, at_start, has_failed
 from agent_core.ids import new_message_id
 from agent_core.isolation import isolate, settle
 from agent_core.messages import Message, StopReason, TextBlock, Usage
@@ -95,6 +95,7 @@ async def _work(agent: Agent, engine: Engine, first: Message | None) -> Outcome:
             _add_first(agent, engine, _with_context(first, await at_start(agent, engine, first)))
             return Outcome(TaskStatus.COMPLETED, await with_summaries(agent, engine, lambda: run_loop(agent, engine)))
     except AgentError as error:
+        has_failed(agent, engine, error)
         return Outcome(TaskStatus.FAILED, error=str(error))
     except Exception as error:
         logger.exception("the agent %s crashed", agent.id)

@@ -19,6 +19,7 @@ from agent_core.engine import Engine
 from agent_core.errors import ToolError
 from agent_core.events import FilesChanged, ToolCalled, ToolEnded, ToolOutput
 from agent_core.hooks.occasions import after_tool
+from agent_core.hooks.tasks import HookedTasks
 from agent_core.launching import AgentLauncher
 from agent_core.messages import TextBlock, ToolResultBlock, ToolUseBlock
 from agent_core.messenger import AgentMessenger
@@ -150,7 +151,7 @@ class ToolBatch:
             report=lambda text: agent.record(ToolOutput(call.id, text)),
             launcher=AgentLauncher(agent, engine, call.id, limit),
             messenger=AgentMessenger(agent, engine, call.id, limit),
-            tasks=TaskFile(agent.files.transcript.parents[1] / "tasks.json"),
+            tasks=HookedTasks(TaskFile(agent.files.transcript.parents[1] / "tasks.json"), agent, engine),
             denied=hidden_files(agent),
         )
 

@@ -65,7 +65,9 @@ LAYERS: dict[str, int] = {
         3,
     ),
     **dict.fromkeys(("messenger", "budget", "context_room", "tool_runner", "progress_summary", "handoff"), 3),
-    **dict.fromkeys(("hooks.model", "hooks.runner", "hooks.moments", "hooks.dispatch", "hooks.occasions"), 3),
+    **dict.fromkeys(
+        ("hooks.model", "hooks.runner", "hooks.moments", "hooks.dispatch", "hooks.occasions", "hooks.tasks"), 3
+    ),
     # 4 façade
     "runtime": 4,
 }

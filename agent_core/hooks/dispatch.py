@@ -69,7 +69,7 @@ async def dispatch(agent: Agent, engine: Engine, moment: Moment) -> Verdict:
         if not hooks[index].detached:
             record(agent, moment.event, answers[index])
     verdict = merge(answers)
-    if verdict.stop is not None and moment.event not in ENDING:
+    if verdict.stop is not None and moment.event not in ENDING and not agent.idle.is_set():
         agent.end_by_hook(verdict.stop)
     return verdict
 
@@ -77,7 +77,19 @@ async def dispatch(agent: Agent, engine: Engine, moment: Moment) -> Verdict:
 def observe(agent: Agent, engine: Engine, moment: Moment) -> None:
     """For events whose hooks decide nothing: nobody waits for them."""
     if hooks_of(agent, engine, moment.event):
-        engine.broker.group.start_soon(_aside, agent, partial(dispatch, agent, engine, moment))
+        engine.broker.group.start_soon(_aside, agent, partial(_observed, agent, engine, moment))
+
+
+async def _observed(agent: Agent, engine: Engine, moment: Moment) -> None:
+    await dispatch(agent, engine, moment)
+    close_transcript(agent, engine)
+
+
+def close_transcript(agent: Agent, engine: Engine) -> None:
+    """After hooks of an agent that has ended: what they did is recorded, and its file is given back once more."""
+    if agent.idle.is_set():
+        agent.forget()
+        engine.writer.release(agent.log, agent.files)
 
 
 def record(agent: Agent, event: str, answer: Answer) -> None:

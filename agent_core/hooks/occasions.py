@@ -9,14 +9,16 @@ import anyio
 from attrs import evolve
 
 from agent_core.agent import Agent, Incoming, user_message
+from agent_core.background import summary
 from agent_core.conversations import is_main
 from agent_core.engine import Engine
-from agent_core.errors import NotAllowed
+from agent_core.errors import AgentError, NotAllowed
 from agent_core.hooks.dispatch import dispatch, hooks_of, observe, record
 from agent_core.hooks.moments import Moment, response, stop_moment, tool_moment
 from agent_core.hooks.values import Answer
 from agent_core.messages import Message, TextBlock
 from agent_core.permissions.gate import speaks_of
+from agent_core.task import TaskStatus
 from agent_core.tool import Tool, ToolContext, ToolResult
 
 MAX_BLOCKS = 8
@@ -100,6 +102,21 @@ async def may_compact(agent: Agent, engine: Engine) -> bool:
 
 def compacted(agent: Agent, engine: Engine) -> None:
     observe(agent, engine, Moment("PostCompact", "auto", {"trigger": "auto", "compact_summary": ""}))
+
+
+def has_failed(agent: Agent, engine: Engine, error: AgentError) -> None:
+    kind = error.code or "modelError"
+    observe(agent, engine, Moment("StopFailure", kind, {"error": kind, "error_details": str(error)}))
+
+
+def has_ended(agent: Agent, engine: Engine) -> None:
+    """Of agents that nobody waits for."""
+    info = agent.log.state.info
+    if is_main(info) or (agent.parent is not None and not info.background):
+        return
+    if info.status in (TaskStatus.COMPLETED, TaskStatus.FAILED):
+        fields = {"message": summary(info), "title": info.agent_type, "notification_type": "agent_completed"}
+        observe(agent, engine, Moment("Notification", "agent_completed", fields))
 
 
 async def end_sessions(engine: Engine) -> None:

@@ -17,7 +17,7 @@ Report = Callable[[str], None]
 OF_AGENTS = frozenset({"PreToolUse", "PostToolUse", "Stop", "SubagentStop"})
 """HK-2: the events that an agent's front matter may name."""
 _LATER = frozenset(
-    {"UserPromptExpansion", "PermissionDenied", "PostToolBatch", "StopFailure", "TaskCreated", "TaskCompleted"}
+    {"UserPromptExpansion", "PermissionDenied", "PostToolBatch"}
     | {"TeammateIdle", "ConfigChange", "CwdChanged", "FileChanged", "DirectoryAdded", "InstructionsLoaded"}
     | {"Elicitation", "ElicitationResult", "MessageDisplay"}
 )

@@ -25,12 +25,18 @@ EVENTS: Mapping[str, Kind] = {
     "Notification": "source",
     "PreCompact": "source",
     "PostCompact": "source",
+    "StopFailure": "source",
+    "TaskCreated": "none",
+    "TaskCompleted": "none",
     "WorktreeCreate": "none",
     "WorktreeRemove": "none",
 }
 """Every event that is raised here, with what its matcher is about."""
 
-BLOCKING = frozenset({"PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact"})
+BLOCKING = frozenset(
+    {"PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact"}
+    | {"TaskCreated", "TaskCompleted"}
+)
 """Where exit code 2 and `decision: "block"` mean something (features 14)."""
 
 ENDING = frozenset({"Stop", "SubagentStop", "SessionEnd"})

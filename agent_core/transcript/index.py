@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from attrs import evolve
 
-from agent_core.events import AgentInfo, Ended, MessageAdded, Started, StatusChanged, ToolCalled, UsageReported
+from agent_core.events import AgentInfo, Ended, HookRan, MessageAdded, Started, StatusChanged, ToolCalled, UsageReported
 from agent_core.messages import TextBlock
 from agent_core.task import TaskStatus
 from agent_core.transcript.codec import BadRecord, decode
@@ -70,12 +70,14 @@ def _latest(info: AgentInfo, lines: list[bytes], alive: bool) -> AgentInfo:
     """As the fold over all of it would have it (`state.apply`). The worktree is told near the start, so that the work
     of a run that was killed can still be reviewed."""
     usage, worktree, tool = None, None, None
-    for number, body in enumerate(_bodies(lines)):
+    begun = False
+    for body in _bodies(lines):
         if isinstance(body, Ended):
-            if number == 0:
+            if not begun:
                 return body.info
             info = evolve(body.info, stop_reason=None, ended_at=None, result=None, error=None)
             break
+        begun = begun or not isinstance(body, HookRan)  # hooks run after the end of a run, too
         if isinstance(body, UsageReported):
             usage = usage or body.usage
         elif isinstance(body, StatusChanged):

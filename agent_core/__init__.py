@@ -25,8 +25,8 @@ same log. `query_loop` reads as prose: ask `turn.next_step`, do it, record it. A
 Foreground is who waits, not where the work runs: every run lives in the runtime's task group (`subagents.run`), and a
 parent only awaits it (`launching.answer_of`). The prompt of a fork shares its parent's fragments (`forking`).
 
-Deliberately absent: connections and editors, any global or ambient agent, hooks, MCP servers, teams, compaction (they
-come with later parts), and a shell parser: commands ask unless a rule names them exactly.
+Deliberately absent: connections and editors, any global or ambient agent, MCP servers, teams, skills (they come with
+later parts), and summaries by a model in place of a conversation.
 
 To add a tool: `tools/NAME.py` and a row in `tools/builtin.py`. An event: a class in `events.py`, then follow the type
 checker through `state`, `transcript/readable` and the server's `convert`. A permission mode: `permissions/policy.py`.

@@ -16,12 +16,15 @@ from attrs import define, field
 from agent_core.errors import WorktreeFailed
 from agent_core.ports import Git
 from agent_core.repository import Repository, require_commit
-from agent_core.worktree import Registered, Worktree, fill, is_unfinished
+from agent_core.worktree import Registered, Worktree, fill, fill_rest, is_unfinished, is_untouched
 
 logger = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 2.0
 """What was read of a repository for the launch of an agent is good for its start; HEAD is read anew."""
+
+
+_MOMENT_SECONDS = 1.0
 
 
 @define(eq=False)
@@ -73,22 +76,30 @@ class Checkouts:
                 raise WorktreeFailed(checkout.failed)
 
     async def take_back(self, path: Path) -> bool:
-        """Remove a worktree that is not finished, with its branch; False when it is, or is not ours to remove."""
+        """Remove a worktree that is not finished, with its branch. False when it is finished, which takes a moment
+        where files are few, and when somebody has written there meanwhile: then it is finished, and as any other."""
         checkout = self._open.get(path)
         if checkout is None or checkout.registered is None:
             return False
+        with anyio.move_on_after(_MOMENT_SECONDS):
+            await checkout.done.wait()
         checkout.scope.cancel()
         await checkout.done.wait()
-        if path not in self._open:
-            return False  # it was finished just now
-        await checkout.registered.undo(self.git)
-        self._forget(checkout)
-        return True
+        if self._open.pop(path, None) is None:
+            return False
+        try:  # cut off here, a further run finishes it (`go_on`)
+            if untouched := await is_untouched(self.git, checkout.worktree):
+                await checkout.registered.undo(self.git)
+            else:
+                await fill_rest(self.git, checkout.worktree)
+            return untouched
+        finally:
+            checkout.registered.claim.close()
 
     async def _fill(self, checkout: _Checkout) -> None:
         try:
             with checkout.scope:
-                await fill(self.git, checkout.worktree)
+                await (fill if checkout.registered else fill_rest)(self.git, checkout.worktree)
                 self._forget(checkout)
         except (WorktreeFailed, OSError) as error:
             checkout.failed = f"the files of the worktree {checkout.worktree.path} could not be written: {error}"

@@ -36,6 +36,7 @@ __all__ = [
 
 UNFINISHED = "agent-ls-unfinished"
 """A file in the worktree's git folder while its files are still to be written, so that a further process knows."""
+_LOCKED_SECONDS = 30.0
 _PARALLEL = ("-c", "checkout.workers=0")
 """As many as there are processors; git does so for many files only."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -100,10 +101,42 @@ async def create(git: Git, repository: Repository, agent_id: str, location: Path
 
 
 async def fill(git: Git, worktree: Worktree) -> None:
-    """Write the files of a worktree that no agent has seen yet; again from the beginning when that was cut off."""
-    (worktree.git_dir / "index.lock").unlink(missing_ok=True)
+    """Write the files of a new worktree."""
     await git.run(worktree.path, *_PARALLEL, "reset", "--hard", "--quiet", env=worktree.environment())
     (worktree.git_dir / UNFINISHED).unlink(missing_ok=True)
+
+
+async def fill_rest(git: Git, worktree: Worktree) -> None:
+    """After `fill` was cut off: write what is missing. What is there may be somebody's work and stays as it is."""
+    path, env = worktree.path, worktree.environment()
+    await _unlocked(worktree.git_dir / "index.lock")
+    await git.run(path, "reset", "--mixed", "--quiet", env=env)
+    missing = await git.run(path, "ls-files", "--deleted", "-z", env=env)
+    await git.run(path, "checkout-index", "-z", "--stdin", "-u", "--quiet", env=env, stdin=missing)
+    (worktree.git_dir / UNFINISHED).unlink(missing_ok=True)
+
+
+async def _unlocked(lock: Path) -> None:
+    """A git that was started by a server which is gone may still work; one that is dead leaves its lock for ever."""
+    with anyio.move_on_after(_LOCKED_SECONDS):
+        while lock.exists():  # noqa: ASYNC110 - the other process tells nobody
+            await anyio.sleep(0.1)
+        return
+    lock.unlink(missing_ok=True)
+
+
+async def is_untouched(git: Git, worktree: Worktree) -> bool:
+    """Of a worktree whose `fill` was cut off: there is nothing in it but files as git writes them. By an index of our
+    own, since git's is not there yet."""
+    index = worktree.git_dir / "agent-ls-index"
+    env = {**worktree.environment(), "GIT_INDEX_FILE": str(index)}
+    try:
+        await git.run(worktree.path, "read-tree", "HEAD", env=env)
+        status = ("status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames")
+        found = await git.run(worktree.path, *status, env=env)
+    finally:
+        index.unlink(missing_ok=True)
+    return all(entry.startswith(b" D") for entry in found.split(b"\0") if entry)
 
 
 def is_unfinished(worktree: Worktree) -> bool:

@@ -247,12 +247,12 @@ def test_d24_a_deletion_is_asked_for_with_its_diff_in_view(editor: Editor, model
     with editor.too_early():
         editor.keys("yn")
         assert "Delete old.txt?" in editor.text
-    editor.keys("n", settle=0.35)
+    editor.keys("n", settle=0.55)
     editor.wait_for("Nothing was accepted")
     assert (repo.path / "old.txt").exists()
     editor.keys("ga")
     editor.wait_for("Delete old.txt?")
-    editor.keys("y", settle=0.35)
+    editor.keys("y", settle=0.55)
     editor.wait_for("Accepted 1 change, 0 left.")
     assert not (repo.path / "old.txt").exists()
 

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from agent_core import worktree as worktrees
 from agent_core.checkouts import Checkouts
 from agent_core.events import Ended, ToolOutput
 from agent_core.repository import GitCommand, find_repository
@@ -32,7 +33,7 @@ class SlowGit(GitCommand):
         self.go, self.asked = anyio.Event(), anyio.Event()
 
     async def run(self, cwd: Path, *args: str, **options: Any) -> bytes:
-        if "reset" in args:
+        if "--hard" in args:
             self.asked.set()
             await self.go.wait()
         return await super().run(cwd, *args, **options)
@@ -78,6 +79,28 @@ async def test_an_agent_that_ends_before_leaves_nothing(tmp_path: Path, repo: Re
         shop.check(done)
     assert repo.state() == before
     assert [*tmp_path.glob("state/worktrees/*/*")] == []
+
+
+@pytest.mark.spec("WT-3", "WT-4")
+@pytest.mark.parametrize("name", ["new.txt", "a.txt"])
+async def test_what_somebody_writes_there_meanwhile_is_kept(tmp_path: Path, repo: Repo, name: str) -> None:
+    async with opened(tmp_path, repo) as (shop, git):
+        shop.says(say("I need no file", gate="end"))
+        started = await shop.spawn(isolation="worktree")
+        await git.asked.wait()
+        await shop.model.wait_for(1)
+        worktree = (await shop.runtime.info(started.id)).worktree
+        assert worktree is not None
+        (worktree.path / name).write_text("a person's")
+        shop.model.gate("end").set()
+        done = await shop.ended(started)
+        assert not git.go.is_set()
+        assert done.worktree == worktree
+        assert (worktree.path / name).read_text() == "a person's"
+        assert (worktree.path / "a.txt").exists()
+        git.go.set()
+        [file] = (await shop.runtime.review(started.id)).files
+        assert file.path == name
 
 
 @pytest.mark.spec("WT-2", "WT-4")
@@ -135,13 +158,16 @@ async def test_children_and_reviews_wait_too(tmp_path: Path, repo: Repo) -> None
 
 
 @pytest.mark.spec("WT-4", "TR-4")
-async def test_what_an_earlier_process_did_not_finish_is_finished(tmp_path: Path, repo: Repo) -> None:
+async def test_what_an_earlier_process_did_not_finish_is_finished(
+    tmp_path: Path, repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     git = GitCommand()
     made = await register(git, await find_repository(git, repo.path), AGENT, tmp_path / "wt")
     made.claim.close()
     worktree = made.worktree
+    monkeypatch.setattr(worktrees, "_LOCKED_SECONDS", 0.3)
     (worktree.git_dir / "index.lock").touch()  # of a git that was killed
-    (worktree.path / "a.txt").write_text("half")
+    (worktree.path / "mine.txt").write_text("somebody's")
     assert is_unfinished(worktree)
     async with anyio.create_task_group() as group:
         checkouts = Checkouts(git, group)
@@ -150,6 +176,7 @@ async def test_what_an_earlier_process_did_not_finish_is_finished(tmp_path: Path
         await checkouts.ready(worktree.path)
         assert not await checkouts.take_back(worktree.path)
     assert (worktree.path / "a.txt").read_bytes() == (repo.path / "a.txt").read_bytes()
+    assert (worktree.path / "mine.txt").read_text() == "somebody's"
     assert not is_unfinished(worktree)
     (worktree.path / "a.txt").write_text("the agent's")
     async with anyio.create_task_group() as group:

@@ -272,7 +272,10 @@ async def test_a_persons_stop_outranks_that_of_a_model(shop: Shop) -> None:
     shop.script(
         child("x", say("slow", gate="never")),
         root(
-            say(job("x", run_in_background=True)), say(use("TaskStop", task_id=ID)), say(send(ID, "go on")), say("over")
+            say(job("x", run_in_background=True)),
+            say(use("TaskStop", task_id=ID), gate="stopped"),
+            say(send(ID, "go on")),
+            say("over"),
         ),
     )
     info = await shop.spawn()
@@ -281,6 +284,7 @@ async def test_a_persons_stop_outranks_that_of_a_model(shop: Shop) -> None:
     agent = shop.runtime.engine.agents[made.id]
     agent.stop()
     agent.stop(by_model=True)
+    shop.model.gate("stopped").set()
     assert not agent.stopped_by_model
     await shop.ended(info)
     assert any(text.startswith("The user stopped this agent") for _, _, text in shop.results(3, "root"))

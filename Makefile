@@ -29,7 +29,7 @@ demo: setup
 	@$(BIN)/agent-ls demo $(ARGS)
 
 test: setup system check
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup $(ARGS)
 
 check: setup system
 	@$(BIN)/ruff check .

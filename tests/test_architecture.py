@@ -29,8 +29,16 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("permissions.modes", "permissions.options"), 1),
     **dict.fromkeys(("permissions.shell.words", "permissions.shell.arithmetic", "permissions.shell.parse"), 1),
     **dict.fromkeys(("permissions.shell.launching", "permissions.shell.matching", "permissions.shell.files"), 1),
-    **dict.fromkeys(("permissions.shell.reading", "permissions.shell.writing", "permissions.shell.deciding"), 1),
-    **dict.fromkeys(("permissions.shell.wrappers", "permissions.shell.visible"), 1),
+    **dict.fromkeys(
+        (
+            "permissions.shell.reading",
+            "permissions.shell.writing",
+            "permissions.shell.hiding",
+            "permissions.shell.deciding",
+        ),
+        1,
+    ),
+    **dict.fromkeys(("permissions.shell.wrappers", "permissions.shell.visible", "permissions.shell.hiding"), 1),
     "json_places": 1,
     **dict.fromkeys(("transcript.codec", "transcript.repair", "transcript.readable"), 1),
     **dict.fromkeys(("hooks.parsing", "hooks.matching", "hooks.answers"), 1),

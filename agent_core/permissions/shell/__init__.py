@@ -3,6 +3,7 @@
     parse.py      a command text to every simple command in it, with its words and redirections
     arithmetic.py where bash runs what stands in a mere text
     words.py      one word: what it says once bash has removed the quotes, or that nobody can know
+    hiding.py     files that deny rules hide, and commands that would show them in other ways
     matching.py   Bash(...) rules against one simple command
     launching.py  commands that run what is given to them: shells, interpreters, sudo, xargs, find -exec, git -c
     wrappers.py   timeout, nice and the like, which change nothing of what they run

@@ -17,10 +17,11 @@ from agent_core.permissions.guarded import critical, guarded
 from agent_core.permissions.path_rules import specifier_of
 from agent_core.permissions.policy import Call, PolicyContext, decide
 from agent_core.permissions.rules import Subject, judge, parameter
-from agent_core.permissions.shell.files import Where, certain, hidden_in_option, paths_of, resolved
+from agent_core.permissions.shell.files import Where, candidates, certain, paths_of, resolved
+from agent_core.permissions.shell.hiding import denied, may_show
 from agent_core.permissions.shell.matching import allows, dangerous, escaped, harmless, restricts, spelling, spellings
 from agent_core.permissions.shell.parse import Redirect, Script, SimpleCommand, changes_folder, parse
-from agent_core.permissions.shell.reading import goes_down, reads
+from agent_core.permissions.shell.reading import reads
 from agent_core.permissions.shell.visible import hides, visible
 from agent_core.permissions.shell.words import Word
 from agent_core.permissions.shell.wrappers import unwrapped
@@ -191,12 +192,8 @@ def _decided(
         return _by_rule(rule, "ask")
     if rule := _first(hits, "deny", Match.UNCLEAR):
         return Ask(f"the deny rule {rule.text} in {rule.place} may speak of this")
-    if hiding := next(filter(_hides_files, ctx.rules), None):
-        hidden = f"which the deny rule {hiding.text} in {hiding.place} may hide"
-        if goes_down(unwrapped(command)):
-            return Ask(f"it searches files by itself, {hidden}")
-        if _takes_folders(unwrapped(known), where):
-            return Ask(f"it takes a whole folder, with files {hidden}")
+    if reason := may_show(unwrapped(known), where, ctx):
+        return Ask(reason)
     if reason := _critical(known, where, start, ctx):
         return Ask(reason)
     if ctx.mode is PermissionMode.BYPASS:
@@ -224,15 +221,15 @@ def _files(command: SimpleCommand, where: Where, ctx: PolicyContext, *, moved: b
     if not command.words:
         return _assigned(command)
     plain = unwrapped(_without_harmless(command))
-    if isinstance(whole := _whole_folders(plain, where, ctx), Deny):
-        return whole
+    if (refused := denied(plain, where, ctx)) is not None:
+        return refused
     if (named := reads(plain)) is not None:
         if moved and plain.program == "git":
             return Ask("git in another folder may run what the settings of that folder say")
-        return _read(_candidates(named), where, ctx)
+        return _read(candidates(named), where, ctx)
     change = changes(plain)
     if change is None:
-        return _denied_only(plain, where, ctx)
+        return None
     return _strictest([_written(change.writes, where, ctx), _read(change.reads, where, ctx)])
 
 
@@ -246,14 +243,6 @@ def _assigned(command: SimpleCommand) -> PermissionDecision:
 def _without_harmless(command: SimpleCommand) -> SimpleCommand:
     kept = tuple(each for each in command.assignments if not harmless(each))
     return evolve(command, assignments=kept)
-
-
-def _candidates(words: Iterable[Word]) -> Iterator[Word]:
-    for word in words:
-        if not (word.text or "").startswith("-"):
-            yield word
-        elif (inside := hidden_in_option(word)) is not None:
-            yield inside
 
 
 def _read(words: Iterable[Word], where: Where, ctx: PolicyContext) -> PermissionDecision:
@@ -282,33 +271,6 @@ def _written(words: Iterable[Word], where: Where, ctx: PolicyContext) -> Permiss
 def _is_usual(paths: tuple[Path, ...], ctx: PolicyContext) -> bool:
     inside = all(any(path.resolve().is_relative_to(folder) for folder in ctx.working_dirs) for path in paths)
     return inside and not any(map(guarded, paths))
-
-
-def _denied_only(command: SimpleCommand, where: Where, ctx: PolicyContext) -> PermissionDecision | None:
-    """Of a command that shows or changes files in other ways: rules that deny hold for what it names."""
-    if command.program not in _SHOWS:
-        return None
-    known = [paths_of(word, where) or () for word in _candidates(command.words[1:])]
-    paths = tuple(path for each in known for path in each)
-    decided = decide(Call("Read", ToolKind.READ, True, PermissionFacts(reads=paths)), ctx) if paths else None
-    return decided if isinstance(decided, Deny) and decided.decided_by == "rule" else None
-
-
-def _whole_folders(command: SimpleCommand, where: Where, ctx: PolicyContext) -> PermissionDecision | None:
-    """Of a command that takes a folder with all that is in it."""
-    if command.program not in ("cp", "mv", "ln", "tar", "zip", "rsync", "scp"):
-        return None
-    known = [paths_of(word, where) or () for word in _candidates(command.words[1:])]
-    inside = tuple(path / "*" for each in known for path in each)
-    decided = decide(Call("Read", ToolKind.READ, True, PermissionFacts(reads=inside)), ctx) if inside else None
-    return decided if isinstance(decided, Deny) and decided.decided_by == "rule" else None
-
-
-_SHOWS = frozenset(
-    {"less", "more", "sed", "awk", "gawk", "grep", "rg", "cp", "mv", "tee", "dd", "vim", "nano", "bat", "batcat", "ln"}
-    | {"tar", "zip", "gzip", "base64", "base32", "xxd", "sort", "uniq", "find", "rm", "source", ".", "scp", "rsync"}
-    | {"cat", "head", "tail", "cut", "install", "truncate", "split", "iconv", "openssl", "gpg", "chmod", "chown"}
-)
 
 
 def _paths(words: Iterable[Word], where: Where) -> tuple[Path, ...] | None:
@@ -360,26 +322,6 @@ def _removed_paths(word: Word, where: Where) -> tuple[Path, ...]:
         return paths
     last = (word.text or "").rpartition("/")[2]
     return paths if last.strip("*.{,}") == "" else paths[1:]
-
-
-def _hides_files(rule: PermissionRule) -> bool:
-    return rule.behavior == "deny" and rule.tool == "Read" and rule.specifier is not None
-
-
-def _takes_folders(command: SimpleCommand, where: Where) -> bool:
-    """It copies, moves or packs one with all that is in it; the last word is where to."""
-    if command.program not in _TAKES:
-        return False
-    words = [*_candidates(command.words[1:])]
-    for word in words if command.program in _PACKS else words[:-1]:
-        paths = paths_of(word, where)
-        if paths is None or any(path.is_dir() for path in paths):
-            return True
-    return False
-
-
-_PACKS = frozenset({"tar", "zip", "gzip", "7z"})
-_TAKES = _PACKS | {"cp", "mv", "ln", "rsync", "scp", "install"}
 
 
 def _first(hits: list[tuple[PermissionRule, Match]], behavior: str, how: Match) -> PermissionRule | None:

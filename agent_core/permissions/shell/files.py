@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -123,3 +124,11 @@ def hidden_in_option(word: Word) -> Word | None:
         return None
     rest = text[start:]
     return Word(rest, rest, word.pattern, rest.startswith("~")) if "/" in rest or rest.startswith(("~", "..")) else None
+
+
+def candidates(words: Iterable[Word]) -> Iterator[Word]:
+    for word in words:
+        if not (word.text or "").startswith("-"):
+            yield word
+        elif (inside := hidden_in_option(word)) is not None:
+            yield inside

@@ -56,15 +56,21 @@ class ToolBatch:
 
     async def _files_are_there(self, calls: list[ToolUseBlock]) -> None:
         """The first calls that need files wait for those of the worktree. WorktreeFailed when there will be none."""
-        place, checkouts, tools = self.agent.place, self.engine.checkouts, self.agent.tools
-        waiting = [call for call in calls if call.name in tools and tools[call.name].kind is not ToolKind.OTHER]
-        if not waiting or not checkouts.is_waiting(place.worktree):
+        place, checkouts = self.agent.place, self.engine.checkouts
+        if not checkouts.is_waiting(place.worktree) or not (waiting := [*filter(self._needs_files, calls)]):
             return
         for call in waiting:
             self.agent.record(ToolOutput(call.id, "Waiting for git to write the files of the worktree ..."))
         await checkouts.ready(place.worktree)
         if place.worktree is not None and not place.cwd.is_dir():
             self.agent.place = evolve(place, cwd=place.worktree)
+
+    def _needs_files(self, call: ToolUseBlock) -> bool:
+        """An agent can be launched without any, unless it is to work in a folder that is still to be made."""
+        place, tool = self.agent.place, self.agent.tools.get(call.name)
+        return tool is not None and (
+            tool.kind is not ToolKind.OTHER or "cwd" in call.input or place.cwd != place.worktree
+        )
 
     def _announce(self, call: ToolUseBlock) -> None:
         tool = self.agent.tools.get(call.name)

@@ -157,6 +157,23 @@ async def test_children_and_reviews_wait_too(tmp_path: Path, repo: Repo) -> None
         assert (done.status, done.result) == (TaskStatus.COMPLETED, "done")
 
 
+@pytest.mark.spec("WT-1")
+async def test_an_agent_for_a_folder_of_the_worktree_is_launched_when_that_is_there(tmp_path: Path, repo: Repo) -> None:
+    repo.commit({"sub/b.txt": "b\n"})
+    async with opened(tmp_path, repo) as (shop, git):
+        job = use("Agent", description="child", prompt="child looks", cwd="sub", run_in_background=False)
+        shop.script(
+            conversation(say(use("Bash", command="pwd")), say("seen"), first_user="child looks", name="child"),
+            conversation(say(job), say("done"), first_user="go", name="root"),
+        )
+        info = await shop.spawn(isolation="worktree")
+        await shop.event(info, ToolOutput)
+        git.go.set()
+        done = await shop.ended(info)
+        assert (done.status, shop.results(1, "root")[0][1]) == (TaskStatus.COMPLETED, False)
+        assert shop.results(1, "child")[0][2].strip().endswith("/sub")
+
+
 @pytest.mark.spec("WT-4", "TR-4")
 async def test_what_an_earlier_process_did_not_finish_is_finished(
     tmp_path: Path, repo: Repo, monkeypatch: pytest.MonkeyPatch

@@ -163,6 +163,8 @@ def _unless(part: Part, elsewhere: Iterable[PermissionDecision | None]) -> Part:
 
 
 def _after(script: Script, start: Where) -> Path | None:
+    if script.goes_to is not None and re.search(r"[^./][^/]*/+\.\.(/|$)", script.goes_to.text or ""):
+        return None  # bash takes `link/..` away as text
     found = paths_of(script.goes_to, start) if script.goes_to else None
     return found[0] if found and script.goes_to and not script.goes_to.pattern else None
 

@@ -158,6 +158,8 @@ class _Walk:
                 self._here_document(node)
             case "herestring_redirect":
                 self._children(node)
+            case "regex" if not _is_tested(node) or re.search(r"[\s;|&<>`]", self.text(node)):
+                raise _Unknown(f"{self.text(node)[:40]!r} is no pattern for bash")
             case kind if kind in _LEAVES:
                 self._leaf(node)
             case ";;" | ";&" | ";;&" if node.parent is not None and node.parent.type != "case_item":
@@ -206,10 +208,24 @@ class _Walk:
         backslash is removed before anything is read."""
         if node.type == "command_substitution" and self.text(node).startswith("`") and "\\" in self.text(node):
             raise _Unknown("a backslash between backticks is not understood")
+        if node.type == "array" and any(self.text(child).startswith("[") for child in node.children):
+            raise _Unknown("an array with indices is not understood")
         if node.type == "expansion":
+            self._check_operand(node)
             inner = self.text(node)
             if re.match(r"\$\{!|\$\{[^}]*@[A-Za-z]\}?", inner) or re.match(r"\$\{\w+(\[[^\]]*\])?:?=", inner):
                 raise _Unknown(f"{inner[:40]!r} changes or evaluates a variable")
+
+    def _check_operand(self, node: Node) -> None:
+        """Quotes, backslashes and `#` mean something else in `${x:-...}` than outside, and that differs with the quotes
+        around it: what the grammar makes of them counts for nothing."""
+        inner, at = "", node.start_byte
+        for child in _substitutions(node):
+            inner += self.data[at : child.start_byte].decode()
+            at = child.end_byte
+        inner += self.data[at : node.end_byte].decode()
+        if re.search(r"['`\\\n]|\s#|<<|[()]", inner):
+            raise _Unknown(f"{self.text(node)[:40]!r} is not understood")
 
     def _command(self, node: Node) -> None:
         words: list[Word] = []
@@ -243,6 +259,8 @@ class _Walk:
         """Of `'r'\\m` the grammar makes two words, and bash one; so does a line that goes on within a word."""
         for one, other in pairwise(node.children):
             between = self.data[one.end_byte : other.start_byte].decode().replace("\\\n", "")
+            if "\n" in between or other.type == "=~":
+                raise _Unknown(f"{self.text(other)[:40]!r} may be a command of its own")
             descriptor = other.child_count > 0 and other.children[0].type == "file_descriptor"
             if not between and (descriptor or not other.type.endswith("_redirect")):
                 raise _Unknown(f"{self.text(one)[:20]}{self.text(other)[:20]} is one word")
@@ -328,6 +346,9 @@ class _Walk:
     def _here_document(self, node: Node) -> None:
         """With a quoted end mark nothing in it is expanded."""
         start = next((self.text(child) for child in node.children if child.type == "heredoc_start"), "")
+        ends = [self.text(child).strip() for child in node.children if child.type == "heredoc_end"]
+        if ends != [re.sub(r"['\"\\]", "", start)]:
+            raise _Unknown("the here-document has no end")
         for child in node.children:
             if child.type == "heredoc_body" and re.search(r"['\"\\]", start):
                 continue
@@ -336,8 +357,28 @@ class _Walk:
             self.visit(child)
 
 
+def _substitutions(node: Node) -> Iterator[Node]:
+    """The `$(...)` and `$((...))` in it, from the left, the outer ones."""
+    for child in node.children:
+        if child.type == "arithmetic_expansion" or (
+            child.type == "command_substitution" and child.children[0].type == "$("
+        ):
+            yield child
+        else:
+            yield from _substitutions(child)
+
+
 def _no_escapes(text: str) -> str:
     return re.sub(r"\\.", "", text, flags=re.DOTALL)
+
+
+def _is_tested(node: Node) -> bool:
+    """It stands between `[[` and `]]`, or is the pattern of `${x%...}`; elsewhere `=~` is a word as any other."""
+    if node.parent is not None and node.parent.type == "expansion":
+        return True
+    while node.parent is not None and node.type != "test_command":
+        node = node.parent
+    return node.type == "test_command" and node.children[0].type == "[["
 
 
 def _goes_to(walk: _Walk, root: Node) -> Word | None:

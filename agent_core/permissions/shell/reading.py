@@ -27,8 +27,10 @@ def goes_down(command: SimpleCommand) -> bool:
     """It shows the content of files that it finds by itself, which rules may hide."""
     texts = [word.literal or "" for word in command.words]
     if command.program in ("grep", "egrep", "fgrep"):
-        return any(re.match(r"-[a-zA-Z]*[rR]|--recursive|--dereference|-d", text) for text in texts)
-    return command.program == "rg" or (command.program == "git" and "grep" in texts[:3])
+        return any(re.match(r"-\w*[rRd]|--(r|de|di)", text) for text in texts[1:])
+    if command.program == "diff":
+        return any(re.match(r"-\w*r|--r", text) for text in texts[1:])
+    return command.program == "rg" or (command.program == "git" and "grep" in texts)
 
 
 def _anything(words: Sequence[Word]) -> Sequence[Word]:
@@ -62,7 +64,7 @@ def _files(letters: str = "", long: tuple[str, ...] = (), *, skip: int = 0, most
             return None  # it may stand for several words
         if any(word.text is None for word in words) or (most is not None and len(rest) > most):
             return None
-        return [*rest[skip:], *options]
+        return [*(word for word in rest[skip:] if word.text != "-"), *options]
 
     return reader
 
@@ -78,7 +80,7 @@ def _sorted(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
             ended = True
         elif text.startswith("-") and text != "-" and not ended:
             options.append(word)
-        elif text != "-":
+        else:
             rest.append(word)
     return options, rest
 
@@ -94,9 +96,29 @@ def _forbidden(word: Word, letters: str, long: tuple[str, ...]) -> bool:
 
 
 def _grep(words: Sequence[Word]) -> Sequence[Word] | None:
+    """Long options in full only: of a shortened one nobody knows whether the pattern stands in it."""
     options, _ = _sorted(words)
-    named = any(re.match(r"-[a-zA-Z]*[ef]|--regexp|--file|--type-list", word.text or "") for word in options)
+    texts = [word.text or "" for word in options]
+    if any(text.startswith("--") and text.split("=", 1)[0] not in _GREP_LONG for text in texts):
+        return None
+    if any(re.match(r"-\w*R", text) for text in texts):
+        return None  # it follows links
+    named = any(re.match(r"-\w*[ef]|--regexp|--file|--type-list|--files", text) for text in texts)
     return _files("", ("--pre", "--hostname-bin", "--search-zip"), skip=0 if named else 1)(words)
+
+
+_GREP_LONG = frozenset(
+    f"--{name}"
+    for name in (
+        *("regexp", "file", "ignore-case", "no-ignore-case", "word-regexp", "line-regexp", "invert-match", "count"),
+        *("files-with-matches", "files-without-match", "line-number", "with-filename", "no-filename", "only-matching"),
+        *("quiet", "silent", "no-messages", "max-count", "after-context", "before-context", "context", "color"),
+        *("colour", "extended-regexp", "fixed-strings", "basic-regexp", "perl-regexp", "recursive", "include"),
+        *("exclude", "exclude-dir", "text", "binary-files", "null", "byte-offset", "initial-tab", "label", "version"),
+        *("files", "type", "type-not", "type-list", "glob", "hidden", "no-ignore", "smart-case", "json", "stats"),
+        *("no-heading", "heading", "column", "vimgrep", "sort", "multiline", "max-depth", "no-line-number", "pcre2"),
+    )
+)
 
 
 def _find(words: Sequence[Word]) -> Sequence[Word] | None:
@@ -104,7 +126,7 @@ def _find(words: Sequence[Word]) -> Sequence[Word] | None:
     bad = re.compile(r"-(exec|execdir|ok|okdir|delete|fprint.*|fls|files0-from)")
     if any(word.text is None or (word.pattern and word.text[:1] in "*?[{-") for word in words):
         return None
-    if any(bad.fullmatch(word.text or "") for word in words):
+    if any(bad.fullmatch(word.text or "") or word.text in ("--", "-D") for word in words):
         return None
     while words and re.fullmatch(r"-[HLP]|-O\d?", words[0].text or ""):
         words = words[1:]
@@ -121,13 +143,19 @@ def _sed(words: Sequence[Word]) -> Sequence[Word] | None:
     return _files("ief", ("--in-place", "--expression", "--file"))(words[2:])
 
 
-_GIT_OPTIONS = ("--output", "--ext-diff", "--textconv", "--no-index", "--open-files-in-pager", "--exec", "--contents")
+_GIT_OPTIONS = (
+    *("--output", "--ext-diff", "--textconv", "--no-index", "--open-files-in-pager", "--exec", "--contents"),
+    *("--ignore-revs-file", "--exclude-from", "--pathspec-from-file", "--no-get", "--file", "--blob"),
+)
 _GIT_FREE = frozenset(
     {"status", "log", "show", "diff", "rev-parse", "ls-files", "ls-tree", "blame", "describe", "shortlog", "rev-list"}
     | {"merge-base", "name-rev", "for-each-ref", "diff-tree", "diff-index", "diff-files", "count-objects", "show-ref"}
     | {"check-ignore", "check-attr", "whatchanged", "cherry", "version", "cat-file", "grep", "range-diff", "var"}
 )
-_GIT_SHOWS = frozenset({"diff", "grep", "log", "blame", "ls-files", "status", "show", "cat-file", "whatchanged"})
+_GIT_SHOWS = frozenset(
+    {"diff", "grep", "log", "blame", "ls-files", "status", "show", "cat-file", "whatchanged"}
+    | {"diff-tree", "diff-index", "diff-files", "ls-tree", "check-attr", "rev-list", "range-diff"}
+)
 _GIT_LISTS: Mapping[str, str] = {
     "branch": r"-[arvi]+|-vv|--list|--all|--remotes|--verbose|--show-current|--no-color|--column|--sort=.*|--format=.*",
     "tag": r"-l|--list|-n\d*|--sort=.*|--format=.*|--column",
@@ -150,7 +178,8 @@ def _git(words: Sequence[Word]) -> Sequence[Word] | None:
         return None
     verb, *rest = [text or "" for text in texts]
     if verb in _GIT_LISTS:
-        listing = verb == "config" and rest[:1] in (["--get"], ["--get-all"], ["get"])
+        plain = not any(text.startswith("-") for text in rest[1:])
+        listing = verb == "config" and rest[:1] in (["--get"], ["--get-all"], ["get"]) and plain
         if verb in ("stash", "submodule", "worktree") and not rest:
             return None
         known = [re.fullmatch(_GIT_LISTS[verb], text) is not None for text in rest]
@@ -175,13 +204,20 @@ def _git_files(word: Word) -> Sequence[Word]:
     text = word.literal
     if text is None or text.startswith("-"):
         return () if text else (word,)
-    behind = text.partition(":")[2]
-    return (word, Word(behind, behind)) if behind else (word,)
+    parts = dict.fromkeys((text.partition(":")[2], text.rpartition(":")[2], text.rpartition(")")[2]))
+    return (word, *(Word(part, part) for part in parts if part and part != text))
 
 
 def _tame(word: Word) -> bool:
     """A pattern that stands for no option."""
     return word.literal is not None or (word.pattern and (word.text or "*")[0] not in "*?[{-" and not word.home)
+
+
+def _jq(words: Sequence[Word]) -> Sequence[Word] | None:
+    """Not with a program that reads more than it is given."""
+    if any(re.search(r"import|include|env|ENV|input_filename|search", word.text or "env") for word in words):
+        return None
+    return _files("fL", ("--from-file", "--slurpfile", "--rawfile"), skip=1)(words)
 
 
 def _printf(words: Sequence[Word]) -> Sequence[Word] | None:
@@ -209,7 +245,8 @@ _READERS: Mapping[str, Reader] = {
     "test": _files(),
     "cd": _folder,
     **dict.fromkeys(("cat", "head", "tail", "ls", "stat", "nl", "tac", "rev", "cut", "fold", "fmt"), _files()),
-    **dict.fromkeys(("paste", "join", "comm", "cmp", "diff", "column", "od", "hexdump", "strings", "df"), _files()),
+    "diff": _files("r", ("--recursive", "--from-file", "--to-file")),
+    **dict.fromkeys(("paste", "join", "comm", "cmp", "column", "od", "hexdump", "strings", "df"), _files()),
     **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "readlink", "realpath"), _files()),
     "wc": _files("", ("--files0-from",)),
     "du": _files("", ("--files0-from",)),
@@ -219,7 +256,7 @@ _READERS: Mapping[str, Reader] = {
     "xxd": _files("r", ("--revert",), most=1),
     "tree": _files("oR", ("--output",)),
     "tr": _anything,
-    "jq": _files("fL", ("--from-file", "--slurpfile", "--rawfile"), skip=1),
+    "jq": _jq,
     **dict.fromkeys(("grep", "egrep", "fgrep", "rg"), _grep),
     "find": _find,
     "sed": _sed,

@@ -13,6 +13,7 @@ from attrs import define
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from agent_core.permissions.shell.visible import visible
 from agent_core.permissions.types import PermissionAnswer, PermissionRequest
 from lsp_server import convert
 from lsp_server.outbound import EditorClient
@@ -20,6 +21,7 @@ from lsp_server.outbound import EditorClient
 logger = logging.getLogger(__name__)
 
 _DIFF_LINES = 40
+_LONGEST = 200
 
 
 @define(eq=False)
@@ -48,20 +50,26 @@ class EditorAsker:
 
 
 def question(request: PermissionRequest) -> str:
-    """Who asks, what for, and what would happen (PM-6), as text for a message box."""
-    chain = "".join(f", for {link.agent_type} ({link.description})" for link in request.chain)
-    lines = [f"{request.agent_type} ({request.description}){chain} asks: {request.title}", request.reason]
+    """Who asks, what for, and what would happen (PM-6), as text for a message box. What a model has written stays on
+    one line of its own, so that it cannot look like an ask (A16)."""
+    chain = "".join(f", for {_who(link.agent_type, link.description)}" for link in request.chain)
+    asker = _who(request.agent_type, request.description)
+    lines = [f"{asker}{chain} asks: {_one_line(request.title)}", visible(request.reason)]
     facts = request.facts
     if facts.command is not None:
-        lines += [f"Command: {visible(facts.command)}", f"Directory: {facts.cwd}"]
+        lines += [f"Command: {visible(facts.command)}", f"Directory: {visible(str(facts.cwd))}"]
     if facts.diff:
-        diff = facts.diff.splitlines()
+        diff = visible(facts.diff).splitlines()
         lines += diff[:_DIFF_LINES]
         if len(diff) > _DIFF_LINES:
             lines.append(f"... and {len(diff) - _DIFF_LINES} more lines")
     return "\n".join(lines)
 
 
-def visible(text: str) -> str:
-    """Characters that a message box would hide or reorder are written out (A16)."""
-    return "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04x}" for char in text)
+def _who(agent_type: str, description: str) -> str:
+    return f"{_one_line(agent_type)} ({_one_line(description)})"
+
+
+def _one_line(text: str) -> str:
+    line = visible(text).replace("\n", "\\n")
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."

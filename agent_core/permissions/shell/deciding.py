@@ -19,6 +19,7 @@ from agent_core.permissions.policy import Call, PolicyContext, decide
 from agent_core.permissions.rules import Subject, judge, parameter
 from agent_core.permissions.shell.files import Where, candidates, certain, paths_of, resolved
 from agent_core.permissions.shell.hiding import denied, may_show
+from agent_core.permissions.shell.launching import runs_unseen
 from agent_core.permissions.shell.matching import allows, dangerous, escaped, harmless, restricts, spelling, spellings
 from agent_core.permissions.shell.parse import Redirect, Script, SimpleCommand, changes_folder, parse
 from agent_core.permissions.shell.reading import reads
@@ -176,7 +177,8 @@ def _part(
     rule = None
     if isinstance(decision, Ask) and command.program is not None and not hides(command.source):
         text = f"Bash({escaped(spelling(command))})"
-        rule = text if not hides(text) and allows(escaped(spelling(command)), command) else None
+        fixed = not runs_unseen(command) and all(word.text is not None for word in command.words)
+        rule = text if fixed and not hides(text) and allows(escaped(spelling(command)), command) else None
     return Part(visible(command.source or spelling(command)), decision, rule)
 
 
@@ -194,8 +196,12 @@ def _decided(
         return _by_rule(rule, "ask")
     if rule := _first(hits, "deny", Match.UNCLEAR):
         return Ask(f"the deny rule {rule.text} in {rule.place} may speak of this")
+    if isinstance(unclear := denied(unwrapped(_without_harmless(known)), where, ctx), Ask):
+        return unclear
     if reason := may_show(unwrapped(known), where, ctx):
         return Ask(reason)
+    if rules.restricting and (name := next((each.name for each in command.assignments if dangerous(each.name)), None)):
+        return Ask(f"the variable {name} decides what runs, and there are rules that deny or ask")
     if reason := _critical(known, where, start, ctx):
         return Ask(reason)
     if ctx.mode is PermissionMode.BYPASS:
@@ -223,7 +229,7 @@ def _files(command: SimpleCommand, where: Where, ctx: PolicyContext, *, moved: b
     if not command.words:
         return _assigned(command)
     plain = unwrapped(_without_harmless(command))
-    if (refused := denied(plain, where, ctx)) is not None:
+    if isinstance(refused := denied(plain, where, ctx), Deny):
         return refused
     if (named := reads(plain)) is not None:
         if moved and plain.program == "git":

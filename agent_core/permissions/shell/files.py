@@ -75,6 +75,8 @@ def paths_of(word: Word, where: Where) -> tuple[Path, ...] | None:
 def _all_standing_for(text: str, source: str, cwd: Path) -> tuple[Path, ...] | None:
     """Of a pattern that may hold choices."""
     plain = not re.search(r"['\"\\]", source)
+    if re.search(r"\[[^\]]*['\"\\]", source):
+        return None
     choices = [text] if "{" not in text else _choices(text) if plain else None
     if choices is None or any(each.startswith(("~", "//", "/dev", "/proc")) for each in choices):
         return None
@@ -102,8 +104,8 @@ def _standing_for(path: Path) -> tuple[Path, ...] | None:
     """Of a pattern the files that there are, itself where there are none, and the folder that they are in."""
     text = str(path)
     first = re.search(r"[*?\[]", text)
-    if first is None or ".." in text[first.start() :]:
-        return None
+    if first is None or ".." in text[first.start() :] or re.search(r"\[\^|\[[^\]]*\[[:.=]|\\", text):
+        return None  # what bash knows and the module glob does not
     base = Path(text[: first.start()].rpartition("/")[0] or "/")
     try:
         found = list(islice(glob.iglob(text), _MOST + 1))  # noqa: PTH207 - as bash: a pattern with any beginning

@@ -15,6 +15,7 @@ _ALWAYS = (
     | frozenset({"ltrace", "taskset", "chrt", "chronic", "entr", "busybox", "toybox", "systemd-run", "at", "batch"})
     | frozenset({"crontab", "trap", "alias", "coproc", "enable", "complete", "bind", "expect", "socat", "gdb", "dbx"})
     | frozenset({"unbuffer", "setarch", "linux64", "prlimit", "firejail", "bwrap", "proot", "fakeroot", "numactl"})
+    | frozenset({"setpriv", "choom", "sg", "hash", "compgen", "ld.so"})
     | frozenset({"nc", "ncat", "xvfb-run", "dbus-run-session", "command_not_found_handle", "mapfile", "readarray"})
 )
 _WRAPPERS = frozenset({"timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob"})
@@ -48,6 +49,13 @@ _TEXT_LONG: Mapping[str, tuple[str, ...]] = {
     "tar": ("--to-command", "--use-compress-program", "--checkpoint-action", "--rsh-command", "--info-script"),
     "rsync": ("--rsh",),
     "julia": ("--eval", "--print"),
+    "split": ("--filter",),
+    "sort": ("--compress-program",),
+    "rg": ("--pre", "--hostname-bin"),
+    "man": ("--pager", "--html", "-P", "-H"),
+    "vim": ("--cmd",),
+    "nvim": ("--cmd",),
+    "vi": ("--cmd",),
 }
 _NEEDS_FILE = frozenset({"python", "pypy", "perl", "ruby", "node", "nodejs", "php", "lua", "julia", "Rscript", "R"})
 """Without a file they run what comes in."""
@@ -58,12 +66,78 @@ _GIT_RUNS = frozenset({"filter-branch", "config", "difftool", "mergetool", "daem
 _GIT_OPTIONS = ("--exec", "--upload-pack", "--receive-pack", "--ext-diff", "--textconv", "--open-files-in-pager")
 
 
-_SED_RUNS = re.compile(r"(^|[;{}\s\d$/,!])[ewW](\s|;|$)|[/|,#][gpiI\d]*[ew]")
+_RUNNERS = frozenset(
+    {"npx", "pnpm", "yarn", "bunx", "uv", "uvx", "docker", "podman", "tmux", "screen", "kubectl", "man"}
+)
+"""They run what they are given as well, which an allow rule for them may mean; restrictions look inside."""
+_OPAQUE = frozenset(
+    {"sed", "awk", "gawk", "mawk", "nawk", "make", "gmake", "tar", "rsync", "vim", "nvim", "vi", "split", "sort", "rg"}
+    | {"man", "ssh"}
+)
+_GIT_KNOWN = frozenset(
+    {"add", "am", "apply", "archive", "bisect", "blame", "branch", "bundle", "cat-file", "check-attr", "check-ignore"}
+    | {"checkout", "cherry", "cherry-pick", "clean", "clone", "commit", "commit-tree", "count-objects", "describe"}
+    | {"diff", "diff-files", "diff-index", "diff-tree", "fetch", "for-each-ref", "format-patch", "fsck", "gc", "grep"}
+    | {"hash-object", "help", "init", "log", "ls-files", "ls-remote", "ls-tree", "maintenance", "merge", "merge-base"}
+    | {"mktree", "mv", "name-rev", "notes", "prune", "pull", "push", "range-diff", "read-tree", "rebase", "reflog"}
+    | {"remote", "reset", "restore", "rev-list", "rev-parse", "revert", "rm", "shortlog", "show", "show-ref"}
+    | {"sparse-checkout", "stash", "status", "submodule", "switch", "symbolic-ref", "tag", "update-index", "update-ref"}
+    | {"var", "version", "whatchanged", "worktree", "write-tree"}
+)
+_SED_COMMAND = re.compile(
+    r"\s*(?:(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)(?:,(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?))?\s*!?\s*)?"
+    r"(?:[pdqDPnNhHgGxl=]|s([/|#,:@%_~+])(?:(?!\1)[^\\\n]|\\.)*\1(?:(?!\1)[^\\\n]|\\.)*\1[gIip\d]*)\s*(?:[;\n]|$)"
+)
+"""One command of sed that neither runs nor writes anything."""
+
+
+def _sed_is_plain(texts: Sequence[str | None]) -> bool:
+    """Every script is made of such commands; a word that follows them is a file."""
+    if any(text is None or re.match(r"-\w*f|--f|--e.*=", text) or _is_input(text) for text in texts):
+        return False
+    words = [text or "" for text in texts]
+    marked = [words[index + 1] for index, word in enumerate(words[:-1]) if re.fullmatch(r"-\w*e|--expression", word)]
+    glued = [word for word in words if re.match(r"-[nErsuz]*e.", word)]
+    scripts = marked or [word for word in words if not word.startswith("-")][:1]
+    return not glued and all(map(_is_plain_script, scripts))
+
+
+def _is_plain_script(script: str) -> bool:
+    at = 0
+    while at < len(script):
+        found = _SED_COMMAND.match(script, at)
+        if found is None or found.end() == at:
+            return False
+        at = found.end()
+    return True
+
+
+def opaque(command: SimpleCommand) -> bool:
+    """It runs something that does not stand among its words as such, as text of its own language or in an option."""
+    words = command.words[1:]
+    texts = [word.literal or "" for word in words]
+    if command.program is None or any(word.literal is None for word in words) or not launches(command):
+        return False
+    name = family(command.program)
+    if name == "git":
+        return any(_abbreviates(text, each) for text in texts for each in _GIT_OPTIONS) or "ext::" in " ".join(texts)
+    return name in _OPAQUE
+
+
+def runs_unseen(command: SimpleCommand) -> bool:
+    """What it runs comes in, from a here-document, a pipe or another machine, so that a rule for it says nothing."""
+    name = family(command.program or "")
+    files = [word for word in command.words[1:] if _is_file(word.literal)]
+    if name == "xargs" or (name == "ssh" and len(files) < 2):
+        return True
+    return name in _SHELLS | _NEEDS_FILE | {"source", "."} and not files
 
 
 def family(program: str) -> str:
     """`/usr/bin/python3.11` is python."""
     name = program.rsplit("/", 1)[-1]
+    if re.match(r"ld(-linux|-musl|\.so)", name):
+        return "ld.so"  # it runs what it is given
     return re.sub(r"(?<=[a-z])[\d.]+$", "", name) or name
 
 
@@ -79,13 +153,15 @@ def launches(command: SimpleCommand) -> bool:
     if name in _SHELLS:
         return not texts or _runs_text(name, words, "cs") or not any(_is_file(text) for text in texts)
     if name == "find":
+        if any(word.pattern and "{" in (word.text or "{") for word in words):
+            return True
         return any(text is None or text in _FIND for text in texts if not _is_pattern(words, text))
     if name == "git":
         return _git_launches(words)
     if name in ("awk", "gawk", "mawk", "nawk"):
-        return any(text is None or re.search(r"system|\||getline|>|@load", text) for text in texts)
+        return any(text is None or _is_input(text) or re.search(r"system|\||getline|>|@load", text) for text in texts)
     if name == "sed":
-        return any(text is None or _SED_RUNS.search(text) for text in texts)
+        return not _sed_is_plain(texts)
     if name in _TEXT_SHORT or name in _TEXT_LONG:
         needs_file = name in _NEEDS_FILE and not any(_is_file(text) for text in texts)
         reads_input = name in ("make", "gmake") and any(text in ("-f-", "-") for text in texts)
@@ -139,14 +215,18 @@ def _git_launches(words: tuple[Word, ...]) -> bool:
     if any(text not in _GIT_BEFORE for text in texts[:before]):
         return True
     verb, rest = (texts[before] if before < len(texts) else ""), [text or "" for text in texts[before + 1 :]]
+    if any("ext::" in (text or "") or "fd::" in (text or "") for text in texts):
+        return True
+    if verb and verb not in _GIT_KNOWN:
+        return True
     if verb is None or verb in _GIT_RUNS or any(_abbreviates(text, each) for text in rest for each in _GIT_OPTIONS):
         return True
     if verb in ("bisect", "submodule", "stash") and any(text in ("run", "foreach") for text in rest):
         return True
     if verb == "grep" and any(re.match(r"-[a-zA-Z]*O", text) for text in rest):
         return True
-    remote = verb in ("clone", "fetch", "pull", "push", "ls-remote", "remote", "archive", "submodule")
-    if remote and any(re.match(r"ext::|fd::|-[a-z]*[uc]\b|.*--(upload|receive)", text) for text in rest):
+    remote = verb in ("init", "clone", "fetch", "pull", "push", "ls-remote", "remote", "archive", "submodule")
+    if remote and any(re.match(r"ext::|fd::|-[a-z]*[uc]\b|.*--(upload|receive|conf|temp)", text) for text in rest):
         return True
     return verb == "rebase" and any(re.match(r"-[a-wyz]*x", text) for text in rest)
 
@@ -195,12 +275,14 @@ def _program_text(name: str, text: str) -> str:
 def inner_commands(command: SimpleCommand, depth: int = 4) -> Iterator[tuple[SimpleCommand, bool]]:
     """What may be run inside, with whether that is certain: for rules that deny or ask."""
     name = family(command.program or "")
-    looks_inside = name in _ALWAYS | _SHELLS | _WRAPPERS | {"find", "git"}
+    looks_inside = name in _ALWAYS | _SHELLS | _WRAPPERS | _RUNNERS | {"find", "git"}
     if not looks_inside or depth == 0 or (name == "git" and not _git_runs_words(command.words[1:])):
         return
-    if name in _SHELLS and _reads_input([word.literal for word in command.words[1:]]):
+    texts = [word.literal for word in command.words[1:]]
+    sourced = name in ("source", ".") and any(text is None or _is_input(text) for text in texts)
+    if sourced or (name in _SHELLS and _reads_input(texts)):
         yield SimpleCommand((_FROM_INPUT,), (), command.source), False
-    certain = True
+    certain = name not in _RUNNERS
     for index in range(1, len(command.words)):
         word = command.words[index]
         inner = SimpleCommand(command.words[index:], (), command.source)
@@ -212,6 +294,8 @@ def inner_commands(command: SimpleCommand, depth: int = 4) -> Iterator[tuple[Sim
             for each in parse(_program_text(name, text)).commands:
                 yield each, name in _SHELLS or name in _TEXTS
                 yield from inner_commands(each, depth - 1)
+        if text is not None and text.startswith("-") and (glued := re.sub(r"^(-[A-Za-z]|--[\w-]+=)", "", text)) != text:
+            yield from ((each, False) for each in parse(glued).commands)
         if certain and re.fullmatch(_VALUED.get(name, r"(?!)"), command.words[index - 1].literal or "\0"):
             continue
         if text is None or not (text.startswith("-") or "=" in text or text.replace(".", "").rstrip("smhd").isdigit()):

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
-from agent_core.permissions.shell.launching import inner_commands, launches
+from agent_core.permissions.shell.launching import inner_commands, launches, opaque
 from agent_core.permissions.shell.parse import Assignment, SimpleCommand, parse
 from agent_core.permissions.shell.words import Word, quoted
 from agent_core.permissions.shell.wrappers import unwrapped
@@ -83,7 +83,7 @@ def allows(specifier: str, command: SimpleCommand) -> bool:
     if not command.words or command.words[0].literal is None:
         return False
     rule = pattern(specifier)
-    if any(each.value is None for each in command.assignments):
+    if any(each.value is None for each in command.assignments) or _exports_dangerous(command):
         return False
     kept = tuple(each for each in command.assignments if not harmless(each))
     plain = evolve(command, assignments=kept)
@@ -102,6 +102,11 @@ _DANGEROUS = re.compile(
 )
 
 
+def _exports_dangerous(command: SimpleCommand) -> bool:
+    declares = command.program in ("export", "declare", "typeset", "readonly", "local")
+    return declares and any(dangerous((word.text or "PATH").partition("=")[0]) for word in command.words[1:])
+
+
 def _dangerous(assignments: tuple[Assignment, ...]) -> bool:
     return any(dangerous(each.name) for each in assignments)
 
@@ -118,7 +123,7 @@ def restricts(specifier: str, command: SimpleCommand) -> Match:
         found = _speaks(rule, each)
         if found is Match.YES and certain:
             return found
-        unclear = unclear or found is not Match.NO
+        unclear = unclear or found is not Match.NO or opaque(each)
     return Match.UNCLEAR if unclear else Match.NO
 
 

@@ -82,8 +82,10 @@ class _Unknown(Exception):
 def parse(text: str) -> Script:
     if len(text) > LONGEST:
         return Script(problem=f"it is longer than {LONGEST} characters")
-    if "\0" in text:
-        return Script(problem="it holds a NUL character")
+    if "\\\n#" in text:
+        return Script(problem="a line that goes on begins with #")
+    if re.search(r"[\0\r\v\f]", text):
+        return Script(problem="it holds control characters that are no blanks for bash")
     try:
         data = text.encode()
         root = _parser().parse(data).root_node
@@ -175,6 +177,8 @@ class _Walk:
             self.visit(child)
 
     def _leaf(self, node: Node) -> None:
+        if node.type == "comment" and not re.search(rb"(?:^|(?<!\\)[ \t\n;&|()])$", self.data[: node.start_byte]):
+            raise _Unknown(f"{self.text(node)[:40]!r} is no comment for bash")
         if node.type not in _QUOTED and _HIDDEN.search(self.text(node)):
             raise _Unknown(f"there may be a substitution in {self.text(node)[:40]!r}")
         self._children(node)
@@ -343,12 +347,30 @@ class _Walk:
             word = None
         self.redirects.append(Redirect(operator.replace("<&", "<"), word))
 
+    def _mark(self, document: Node) -> str:
+        """As it is written after `<<`."""
+        return next((self.text(child) for child in document.children if child.type == "heredoc_start"), "")
+
+    def _ends(self, end: Node, mark: str, document: Node) -> bool:
+        """It is the first line that bash would take for the end; a line that goes on could hide another one."""
+        before, after = self.data[: end.start_byte].decode(), self.data[end.end_byte :].decode()
+        body = before[len(self.data[: document.start_byte].decode()) :].partition("\n")[2]
+        *lines, start = body.split("\n")
+        start += self.text(end).rstrip("\n")
+        if any(child.type == "<<-" for child in document.children):
+            lines, start = [line.lstrip("\t") for line in lines], start.lstrip("\t")
+        quoted = mark != self._mark(document)
+        if not quoted and re.search(r"`|\$\(", body) and re.search(r"[\\'\"#]", body):
+            return False  # what stands beside a substitution may hide it from the grammar
+        alone = start == mark and (not after or after[0] == "\n" or self.text(end).endswith("\n"))
+        return alone and mark not in lines and "\\\n" not in body
+
     def _here_document(self, node: Node) -> None:
         """With a quoted end mark nothing in it is expanded."""
-        start = next((self.text(child) for child in node.children if child.type == "heredoc_start"), "")
-        ends = [self.text(child).strip() for child in node.children if child.type == "heredoc_end"]
-        if ends != [re.sub(r"['\"\\]", "", start)]:
-            raise _Unknown("the here-document has no end")
+        start = self._mark(node)
+        ends = [child for child in node.children if child.type == "heredoc_end"]
+        if len(ends) != 1 or not self._ends(ends[0], re.sub(r"['\"\\]", "", start), node):
+            raise _Unknown("the here-document ends elsewhere for bash")
         for child in node.children:
             if child.type == "heredoc_body" and re.search(r"['\"\\]", start):
                 continue

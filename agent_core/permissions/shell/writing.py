@@ -46,13 +46,29 @@ def changes(command: SimpleCommand) -> Change | None:
         case "rm" | "rmdir":
             return Change((), tuple(rest), removes=True)
         case "mv":
-            return Change((), tuple(rest), removes=True) if len(rest) > 1 else None
+            into = _into(rest)
+            return Change((), (*rest, *into), removes=True) if into is not None else None
         case "cp":
-            return Change(tuple(rest[:-1]), tuple(rest[-1:])) if len(rest) > 1 else None
+            into = _into(rest)
+            return Change(tuple(rest[:-1]), (*rest[-1:], *into)) if into is not None else None
         case "sed":
             return _sed(options, rest)
         case _:
             return Change((), tuple(rest))
+
+
+def _into(rest: Sequence[Word]) -> tuple[Word, ...] | None:
+    """The names that the sources would have if the last word is a folder. None when they cannot be known."""
+    target = rest[-1].literal if len(rest) > 1 else None
+    if target is None:
+        return None
+    found = []
+    for word in rest[:-1]:
+        name = (word.text or "").rstrip("/").rpartition("/")[2]
+        if word.text is None or name in ("", ".", "..") or (word.pattern and name.startswith((".", "["))):
+            return None
+        found.append(Word(f"{target}/{name}", f"{target}/{name}", word.pattern))
+    return tuple(found)
 
 
 def _split(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:

@@ -51,7 +51,7 @@ def command(text: str) -> PermissionFacts:
             [kind for kind in ALL if kind not in (OptionKind.REJECT_SESSION, OptionKind.REJECT_ALWAYS)],
         ),
         (command("a; b; c; d; e; f"), True, ONCE),
-        (command("make $x"), True, ALL),
+        (command("make $x"), True, ONCE),
         (command("$x y"), True, ONCE),
         (command("echo \u202e x"), True, ONCE),
         (command("x" * 300), True, ONCE),

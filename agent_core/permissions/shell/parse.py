@@ -194,9 +194,11 @@ class _Walk:
                 raise _Unknown(f"{gap.strip()[:40]!r} is not understood")
 
     def _check_raw_gaps(self, node: Node) -> None:
-        for gap in self._gaps(node):
-            if _HIDDEN.search(gap):
-                raise _Unknown(f"there may be a substitution in {gap[:40]!r}")
+        """Without the substitutions that the grammar found nothing may look like one: of `"$ $(x)"` it makes the
+        variable named `$` and a text."""
+        for text in (*self._gaps(node), self._without_substitutions(node)):
+            if _HIDDEN.search(text):
+                raise _Unknown(f"there may be a substitution in {text[:40]!r}")
 
     def _gaps(self, node: Node) -> Iterator[str]:
         end = node.start_byte
@@ -214,6 +216,8 @@ class _Walk:
             raise _Unknown("a backslash between backticks is not understood")
         if node.type == "array" and any(self.text(child).startswith("[") for child in node.children):
             raise _Unknown("an array with indices is not understood")
+        if node.type == "simple_expansion" and not re.fullmatch(r"\s*\$(\w+|[*@#?!$-])", self.text(node)):
+            raise _Unknown(f"{self.text(node)[:40]!r} is no variable for bash")
         if node.type == "expansion":
             self._check_operand(node)
             inner = self.text(node)
@@ -223,13 +227,16 @@ class _Walk:
     def _check_operand(self, node: Node) -> None:
         """Quotes, backslashes and `#` mean something else in `${x:-...}` than outside, and that differs with the quotes
         around it: what the grammar makes of them counts for nothing."""
-        inner, at = "", node.start_byte
-        for child in _substitutions(node):
-            inner += self.data[at : child.start_byte].decode()
-            at = child.end_byte
-        inner += self.data[at : node.end_byte].decode()
-        if re.search(r"['`\\\n]|\s#|<<|[()]", inner):
+        if re.search(r"['`\\\n]|\s#|<<|[()]", self._without_substitutions(node, backticks=False)):
             raise _Unknown(f"{self.text(node)[:40]!r} is not understood")
+
+    def _without_substitutions(self, node: Node, *, backticks: bool = True) -> str:
+        """A NUL, which no text holds, in place of each."""
+        pieces, at = [], node.start_byte
+        for child in _substitutions(node, backticks=backticks):
+            pieces.append(self.data[at : child.start_byte].decode())
+            at = child.end_byte
+        return "\0".join([*pieces, self.data[at : node.end_byte].decode()])
 
     def _command(self, node: Node) -> None:
         words: list[Word] = []
@@ -379,15 +386,15 @@ class _Walk:
             self.visit(child)
 
 
-def _substitutions(node: Node) -> Iterator[Node]:
-    """The `$(...)` and `$((...))` in it, from the left, the outer ones."""
+def _substitutions(node: Node, *, backticks: bool) -> Iterator[Node]:
+    """The `$(...)`, `$((...))` and perhaps those between backticks in it, from the left, the outer ones."""
     for child in node.children:
         if child.type == "arithmetic_expansion" or (
-            child.type == "command_substitution" and child.children[0].type == "$("
+            child.type == "command_substitution" and (backticks or child.children[0].type == "$(")
         ):
             yield child
         else:
-            yield from _substitutions(child)
+            yield from _substitutions(child, backticks=backticks)
 
 
 def _no_escapes(text: str) -> str:

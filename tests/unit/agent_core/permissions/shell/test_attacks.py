@@ -29,6 +29,9 @@ def folder(tmp_path: Path) -> Path:
     [
         # what the grammar and bash read differently
         "echo =~ \nrm x",
+        'echo "$ $(rm x)"',
+        'echo "=~ $ $(rm x)}"',
+        'echo "$ `rm x`"',
         "ls =~ \nrm x",
         "echo =~ #\nrm x",
         "cat <<E\n$z`rm x`\n",

@@ -15,7 +15,7 @@ from attrs import define, field
 
 from agent_core.errors import WorktreeFailed
 from agent_core.ports import Git
-from agent_core.repository import Repository, require_commit
+from agent_core.repository import Repository, require_checkout, with_commit
 from agent_core.worktree import Registered, Worktree, fill, fill_rest, is_unfinished, is_untouched
 
 logger = logging.getLogger(__name__)
@@ -45,13 +45,14 @@ class Checkouts:
     _open: dict[Path, _Checkout] = field(factory=dict)
     _known: dict[Path, tuple[float, Repository]] = field(factory=dict)
 
-    async def repository(self, cwd: Path) -> Repository:
-        """The one that an isolated agent can start from. WorktreeFailed says what is in the way."""
+    async def repository(self, cwd: Path, *, unborn: bool = False) -> Repository:
+        """The one that an isolated agent can start from; `unborn`: also one without a commit. WorktreeFailed says what
+        is in the way."""
         read, known = self._known.get(cwd, (0.0, None))
-        if known is None or anyio.current_time() - read > _FRESH_SECONDS:
-            known = await require_commit(self.git, cwd)
+        if known is None or anyio.current_time() - read > _FRESH_SECONDS or known.head is None:
+            known = await require_checkout(self.git, cwd)
             self._known[cwd] = (anyio.current_time(), known)
-        return known
+        return known if unborn else with_commit(known)
 
     def begin(self, worktree: Worktree, registered: Registered | None = None) -> None:
         """Without `registered`, which knows how to take it back: of an earlier process."""

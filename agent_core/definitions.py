@@ -18,6 +18,9 @@ FORK = "fork"
 """The agent type of forks, and the name by which rules deny them."""
 
 Isolation = Literal["none", "worktree"]
+BaseKind = Literal["head", "snapshot", "fresh"]
+"""What a worktree starts from (protocol.md, worktree.base)."""
+BASES: tuple[BaseKind, ...] = ("head", "snapshot", "fresh")
 
 
 @frozen

@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,6 +43,9 @@ class Disk:
         else:
             await anyio.to_thread.run_sync(write)  # not abandoned: it is done or not done when this returns
         return True
+
+    async def unsaved(self, folder: Path) -> Mapping[Path, bytes]:
+        return {}
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> None:

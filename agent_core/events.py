@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-from agent_core.definitions import Isolation
+from agent_core.definitions import BaseKind, Isolation
 from agent_core.hooks.values import HookOutcome
 from agent_core.ids import AgentId, ConversationId, MessageId, RequestId
 from agent_core.messages import Message, ResultContent, StopReason, Usage
@@ -30,12 +30,14 @@ from agent_core.task import TaskStatus
 @frozen
 class WorktreeInfo:
     """`path` is absolute; `branch` is its own branch; `base_commit` the commit it started from. `by_hook`: a hook made
-    it, and it may be none of git's: then the other two are empty."""
+    it, and it may be none of git's: then the other two are empty. `note` is what people must know of the base."""
 
     path: Path
     branch: str
     base_commit: str
     by_hook: bool = False
+    base: BaseKind = "head"
+    note: str | None = None
 
 
 @frozen

@@ -17,6 +17,7 @@ from agent_core.definitions import FORK, Isolation
 from agent_core.engine import Engine
 from agent_core.errors import InvalidParams, NotAllowed
 from agent_core.guidance.builtin_agents import text
+from agent_core.guidance.environment import starts_from
 from agent_core.messages import Message, TextBlock, ToolResultBlock
 from agent_core.model.prompt import Json
 from agent_core.permissions.types import PermissionMode
@@ -125,6 +126,8 @@ def _notices(agent: Agent, today: str) -> list[str]:
         notices.append(
             f"You work in your own worktree, {own.path}{f' (branch {own.branch})' if own.branch else ''}. Paths in the "
             f"conversation above that begin with {before} are now below {now}. Read a file again there before you "
-            "change it; what was not committed is not there. The user's checkout must not be written to."
+            "change it. The user's checkout must not be written to."
         )
+        if not own.by_hook:
+            notices.append(starts_from(own))
     return notices

@@ -9,6 +9,7 @@ import anyio
 
 from agent_core import worktree as worktrees
 from agent_core.agent import Agent
+from agent_core.bases import choose
 from agent_core.engine import Engine
 from agent_core.errors import AgentError
 from agent_core.events import StatusChanged, WorktreeInfo
@@ -36,14 +37,19 @@ async def isolate(agent: Agent, engine: Engine) -> None:
         info, agent.place = await create_by_hook(agent, engine)
         agent.record(StatusChanged(TaskStatus.RUNNING, agent.background, worktree=info))
         return
-    repository = await engine.checkouts.repository(agent.place.cwd)
-    base = agent.project.configuration.settings.worktree_base
-    registered = await worktrees.register(engine.git, repository, agent.id, agent.project.worktrees, base)
+    configuration = agent.project.configuration
+    kind = configuration.settings.worktree_base
+    repository = await engine.checkouts.repository(agent.place.cwd, unborn=kind == "snapshot")
+    unsaved = await engine.files.unsaved(repository.toplevel) if kind == "snapshot" and repository.toplevel else {}
+    base = await choose(engine.git, repository, kind, unsaved, may_fetch=configuration.trusted)
+    registered = await worktrees.register(
+        engine.git, repository, agent.id, agent.project.worktrees, base.commit or "head"
+    )
     made = registered.worktree
     engine.checkouts.begin(made, registered)
     inside = agent.place.cwd.resolve().relative_to(repository.toplevel) if repository.toplevel else Path()
     agent.worktree, agent.place = made, Place(made.path / inside, made.path, made.forbidden)
-    info = WorktreeInfo(made.path, made.branch, made.base_commit)
+    info = WorktreeInfo(made.path, made.branch, made.base_commit, base=kind, note=base.note)
     agent.record(StatusChanged(TaskStatus.RUNNING, agent.background, worktree=info))
 
 

@@ -40,6 +40,10 @@ class FileSystem(Protocol):
         """
         ...
 
+    async def unsaved(self, folder: Path) -> Mapping[Path, bytes]:
+        """What editors hold for files below `folder` and have not saved, as they would save it; by real path."""
+        ...
+
 
 @frozen
 class ProcessResult:

@@ -234,13 +234,17 @@ async def hidden_by_index(git: Git, cwd: Path, env: Mapping[str, str]) -> list[s
     return [path for flag, path in flagged if flag.islower() or (flag == b"S" and os.path.lexists(cwd / path))]
 
 
-async def require_commit(git: Git, cwd: Path) -> Repository:
-    """The repository when an isolated agent can start from it; WorktreeFailed says what is in the way."""
+async def require_checkout(git: Git, cwd: Path) -> Repository:
+    """The repository when `cwd` is in a checkout of it; WorktreeFailed says what is in the way."""
     repository = await find_repository(git, cwd)
     if repository.toplevel is None:
         raise WorktreeFailed(f"{repository.git_dir} is a bare repository; open one of its worktrees")
+    return repository
+
+
+def with_commit(repository: Repository) -> Repository:
     if repository.head is None:
-        fix = "commit something, or use isolation `none`"
+        fix = "commit something, set worktree.base to `snapshot`, or use isolation `none`"
         raise WorktreeFailed(f"the repository {repository.toplevel} has no commit yet; {fix}")
     return repository
 

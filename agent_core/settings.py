@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from agent_core.definitions import BaseKind
 from agent_core.model.prices import Price
 from agent_core.permissions.types import PermissionMode, PermissionRule
 
@@ -39,7 +40,7 @@ class Settings:
     default_permission_mode: str = "acceptEdits"
     max_concurrent_agents: int = 20
     max_depth: int = 1
-    worktree_base: str = "head"
+    worktree_base: BaseKind = "head"
     worktree_location: Path | None = None
     explore_model: str = "haiku"
     thinking_for_agents: bool = False

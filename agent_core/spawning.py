@@ -124,7 +124,7 @@ def build(
 async def check_isolation(engine: Engine, project: ProjectState, isolation: Isolation, cwd: Path) -> None:
     """WorktreeFailed before anything is registered, when no worktree can be made of the checkout that `cwd` is in."""
     if isolation == "worktree" and not replaces_git(project, engine):
-        await engine.checkouts.repository(cwd)
+        await engine.checkouts.repository(cwd, unborn=project.configuration.settings.worktree_base == "snapshot")
 
 
 def new_prompt(definition: AgentDefinition, pool: Mapping[str, Tool], thinking: Json | None = None) -> Prompt:

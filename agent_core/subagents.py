@@ -154,8 +154,7 @@ def _add_task(agent: Agent, engine: Engine, task: Message) -> None:
 def _with_environment(agent: Agent, engine: Engine, first: Message) -> Message:
     """Facts that differ between siblings come after the shared prefix, in the first user message (CTX-4)."""
     worktree = agent.log.state.info.worktree
-    branch = worktree.branch if worktree else None
-    return evolve(first, content=(TextBlock(environment(agent.place, engine.clock.now(), branch)), *first.content))
+    return evolve(first, content=(TextBlock(environment(agent.place, engine.clock.now(), worktree)), *first.content))
 
 
 async def _end_safely(agent: Agent, engine: Engine, outcome: Outcome, duration_ms: int) -> None:

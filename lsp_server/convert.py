@@ -11,7 +11,7 @@ from agent_core import events
 from agent_core.conversations import Conversation as CoreConversation
 from agent_core.definitions import AgentDefinition
 from agent_core.definitions import Problem as CoreProblem
-from agent_core.events import AgentInfo, Event
+from agent_core.events import AgentInfo, Event, WorktreeInfo
 from agent_core.messages import (
     Block,
     ImageBlock,
@@ -38,7 +38,6 @@ def time(at: datetime) -> str:
 
 
 def agent(info: AgentInfo) -> wire.AgentInfo:
-    worktree = info.worktree
     return wire.AgentInfo(
         id=info.id,
         root_id=info.root_id,
@@ -52,7 +51,7 @@ def agent(info: AgentInfo) -> wire.AgentInfo:
         background=info.background,
         fork=info.fork,
         isolation=info.isolation,
-        worktree=wire.WorktreeInfo(str(worktree.path), worktree.branch, worktree.base_commit) if worktree else None,
+        worktree=_worktree(info.worktree) if info.worktree else None,
         model=info.model,
         permission_mode=info.permission_mode.value,
         cwd=str(info.cwd),
@@ -66,6 +65,11 @@ def agent(info: AgentInfo) -> wire.AgentInfo:
         error=info.error,
         conversation_id=info.conversation_id,
     )
+
+
+def _worktree(worktree: WorktreeInfo) -> wire.WorktreeInfo:
+    base = None if worktree.by_hook else worktree.base
+    return wire.WorktreeInfo(str(worktree.path), worktree.branch, worktree.base_commit, base, worktree.note)
 
 
 def usage(used: Usage) -> wire.Usage:

@@ -6,7 +6,7 @@ by us; a reviewed change goes to the buffer whenever there is one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -96,6 +96,10 @@ class OpenDocuments:
                 return document
         return None
 
+    def below(self, folder: Path) -> list[tuple[Path, OpenDocument]]:
+        named = [(each.path.resolve(), each) for each in self._by_uri.values() if each.path is not None]
+        return [(path, document) for path, document in named if path.is_relative_to(folder.resolve())]
+
     def by_uri(self, uri: str) -> OpenDocument | None:
         return self._by_uri.get(uri)
 
@@ -117,6 +121,10 @@ class Buffers:
 
     def find(self, path: Path) -> OpenDocument | None:
         return next((found for each in self.sources if (found := each.find(path)) is not None), None)
+
+    def below(self, folder: Path) -> list[tuple[Path, OpenDocument]]:
+        """With their real paths."""
+        return [found for each in self.sources for found in each.below(folder)]
 
 
 @define(eq=False)
@@ -146,6 +154,20 @@ class EditorFiles:
         if not await document.becomes(text):
             raise ToolError(f"{path}: the editor's text is not what was written; read it again")
         return False
+
+    async def unsaved(self, folder: Path) -> Mapping[Path, bytes]:
+        found: dict[Path, bytes] = {}
+        for path, document in self.documents.below(folder):
+            if not await self._saved(path, document):
+                found.setdefault(path, await self._as_saved(path, document))
+        return found
+
+    async def _as_saved(self, path: Path, document: OpenDocument) -> bytes:
+        """In the encoding and with the line ends of the file, where it has one that can hold the text."""
+        try:
+            return decode((await self.disk.read(path)).data).replace_all(document.text)
+        except (OSError, ToolError):
+            return document.text.encode("utf-8", "surrogatepass")
 
     async def _saved(self, path: Path, document: OpenDocument) -> bool:
         try:

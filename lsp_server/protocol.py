@@ -55,6 +55,8 @@ class WorktreeInfo:
     path: str
     branch: str
     base_commit: str
+    base: Literal["head", "snapshot", "fresh"] | None = None
+    note: str | None = None
 
 
 @frozen

@@ -45,7 +45,7 @@ LAYERS: dict[str, int] = {
     # 2 adapters
     **dict.fromkeys(("hooks.command", "hooks.http", "loading.hook_settings"), 2),
     **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),
-    **dict.fromkeys(("recovery", "restoring", "transcript.reading"), 2),
+    **dict.fromkeys(("recovery", "restoring", "transcript.reading", "checkout_tree", "bases"), 2),
     **dict.fromkeys(
         ("worktree", "worktree_claim", "worktree_names", "checkouts", "snapshot", "snapshot_files", "applying"), 2
     ),

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from agent_core.definitions import Problem
+from agent_core.definitions import BASES, BaseKind, Problem
 from agent_core.loading.layers import Layer
 from agent_core.loading.permission_settings import additional_directories, default_mode, policy_of, rules_of
 from agent_core.model.providers import PROVIDERS
@@ -78,7 +78,7 @@ def _settings(values: Mapping[str, Any], env: Mapping[str, str]) -> Settings:
         max_concurrent_agents=_env_whole(env, "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS")
         or whole(values, "maxConcurrentAgents", 20, 1),
         max_depth=_env_whole(env, "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH") or whole(values, "maxDepth", 1, 0),
-        worktree_base=one_of(worktree, "base", "head", ("head",)),
+        worktree_base=_base(worktree),
         worktree_location=Path(location).expanduser() if location else None,
         explore_model=string(values, "exploreModel", "haiku") or "haiku",
         thinking_for_agents=flag(values, "thinkingForAgents", False),
@@ -99,6 +99,13 @@ def _settings(values: Mapping[str, Any], env: Mapping[str, str]) -> Settings:
         prices=prices(values, "prices"),
         budget_usd=dollars(values, "budgetUsd"),
     )
+
+
+def _base(worktree: Mapping[str, Any]) -> BaseKind:
+    """`baseRef` is what other tools call it."""
+    name = "base" if "base" in worktree else "baseRef"
+    chosen = one_of(worktree, name, "head", BASES)
+    return next(each for each in BASES if each == chosen)
 
 
 def _env_whole(env: Mapping[str, str], name: str) -> int:

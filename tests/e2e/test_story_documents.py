@@ -288,6 +288,30 @@ async def test_d9_a_bom_and_a_missing_last_line_end_stay_as_they_are(desk: Desk)
     assert (result["conflicts"], path.read_bytes()) == ([], b"\xef\xbb\xbfone\r\n2\r\nthree")
 
 
+@pytest.mark.spec("WT-1", "WT-4", "ED-3")
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+async def test_an_isolated_agent_can_start_from_what_is_not_saved(desk: Desk, end: str):
+    """In the encoding of the file on the disk; its review holds nothing of the user's."""
+    path, mine = desk.repo.path / "app.py", "café = 1\nnot saved = 2\nlast = 3"
+    settings = desk.repo.path / ".claude" / "settings.local.json"
+    desk.repo.commit({"app.py": f"café = 1{end}".encode("latin-1"), ".gitignore": ".claude/\n"})
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('{"worktree": {"base": "snapshot"}}')
+    editor = editing(desk)
+    doc = editor.open(path, mine.replace("\n", end))
+    agent = await isolated(desk, edit("last = 3", "last = three"))
+    info = await desk.info(agent)
+    assert (info["worktree"]["base"], "note" in info["worktree"]) == ("snapshot", False)
+    written = (Path(info["worktree"]["path"]) / "app.py").read_bytes()
+    assert written == mine.replace("last = 3", "last = three").replace("\n", end).encode("latin-1")
+    review = await desk.review(agent)
+    assert [(each["path"], len(each["hunks"])) for each in review["files"]] == [("app.py", 1)]
+    assert (await desk.apply(agent))["remaining"] == 0
+    assert doc.text == mine.replace("last = 3", "last = three").replace("\n", end)
+    assert path.read_bytes() == f"café = 1{end}".encode("latin-1")
+    editor.close(path)
+
+
 # A file that the agent has renamed and edited
 
 LONG = "".join(f"line {number}\n" for number in range(1, 41))

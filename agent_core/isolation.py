@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 
 from agent_core import worktree as worktrees
+from agent_core import worktree_settling as settling
 from agent_core.agent import Agent
 from agent_core.bases import choose
 from agent_core.engine import Engine
@@ -72,7 +73,7 @@ async def settle(agent: Agent, engine: Engine) -> str | None:
             if await engine.checkouts.take_back(agent.worktree.path):
                 agent.worktree, agent.place = None, Place(agent.log.state.info.cwd)
                 return None
-            settled = await worktrees.settle(engine.git, agent.worktree)
+            settled = await settling.settle(engine.git, agent.worktree)
     except TimeoutError:
         return f"{kept}: git did not answer within {SETTLE_SECONDS:g} s."
     except (AgentError, OSError) as error:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +28,7 @@ from agent_core.definitions import Definitions, Problem
 from agent_core.disk import write_atomically
 from agent_core.engine import Engine
 from agent_core.errors import (
+    AgentError,
     AlreadyTerminal,
     InvalidParams,
     NotAllowed,
@@ -67,6 +70,9 @@ from agent_core.transcript.index import find_transcript, first_words, read_index
 from agent_core.transcript.reading import read_page
 from agent_core.transcript.writer import TranscriptWriter
 from agent_core.worktree import Worktree, check_there, reopen
+from agent_core.worktree_leftovers import settle_leftovers
+
+logger = logging.getLogger(__name__)
 
 StopScope = Literal["turn", "agent", "tree"]
 
@@ -350,7 +356,8 @@ class Runtime:
         """The folder of the workspace that holds `cwd`, with its configuration as the files are now."""
         inside = [folder for folder in self.folders if cwd.resolve().is_relative_to(folder.resolve())]
         root = max(inside, key=lambda folder: len(folder.parts)) if inside else cwd
-        if root not in self._projects:
+        is_new = root not in self._projects
+        if is_new:
             self._projects[root] = ProjectState(
                 find_project(root), state_dir(self.env), self.env, on_read=self._was_read
             )
@@ -359,6 +366,8 @@ class Runtime:
         project.cli_agents, project.cli_settings = self.cli_agents, self.cli_settings
         configuration = await project.refresh()
         self._base_url, self._provider = configuration.settings.base_url, configuration.settings.provider
+        if is_new and self._group is not None:
+            self._group.start_soon(self._settle_leftovers, project)
         return project
 
     def credentials(self) -> Credentials:
@@ -381,6 +390,22 @@ class Runtime:
         self._start(agent, task, background=agent.background)
 
     # Inside
+
+    async def _settle_leftovers(self, project: ProjectState) -> None:
+        """Of worktrees, once for each folder; nobody waits for it."""
+        known: dict[Path, datetime | None] = {}
+        for info in await anyio.to_thread.run_sync(read_index, project.sessions):
+            if info.worktree is not None:
+                known[info.worktree.path] = None if is_live(info) else info.ended_at
+        days = timedelta(days=project.configuration.settings.cleanup_days)
+        try:
+            before = self.engine.clock.now() - days
+            left = await settle_leftovers(self.engine.git, project.worktrees, known, before)
+        except (AgentError, OSError) as error:
+            logger.warning("worktrees that earlier processes left were not looked through: %s", error)
+            return
+        for each in left:
+            logger.warning("the worktree %s, which no agent is known for, was %s", each.path, each.reason)
 
     def _was_read(self) -> None:
         for listener in self.on_read:

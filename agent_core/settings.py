@@ -42,6 +42,7 @@ class Settings:
     max_depth: int = 1
     worktree_base: BaseKind = "head"
     worktree_location: Path | None = None
+    cleanup_days: int = 30
     explore_model: str = "haiku"
     thinking_for_agents: bool = False
     thinking_tokens: int = 0

@@ -1,7 +1,6 @@
-"""Isolated checkouts: made exclusively, locked while an agent runs, removed only when nothing happened (WT-1, WT-3).
+"""Isolated checkouts: made exclusively, and locked while an agent runs (WT-1). How they end: `worktree_settling`.
 
-Absent on purpose: re-use of an existing worktree, `--force`, `git worktree prune` (it would touch registrations of
-others), age-based sweeps. What cannot be shown to be ours and unchanged is kept and reported (WT-4).
+Absent on purpose: re-use of an existing worktree.
 """
 
 from __future__ import annotations
@@ -16,21 +15,19 @@ import anyio
 from anyio import to_thread
 from attrs import frozen
 
-from agent_core.errors import GitFailed, WorktreeFailed
+from agent_core.errors import WorktreeFailed
 from agent_core.ports import Git
-from agent_core.repository import Repository, at_once, hidden_by_index
-from agent_core.worktree_claim import Claim, claim_place, drop_unreadable, lock_reason, undo
+from agent_core.repository import Repository, at_once
+from agent_core.worktree_claim import Claim, claim_place, drop_unreadable, is_alive, lock_reason, locked_by, undo
 from agent_core.worktree_names import check_location, check_outside, project_slug, worktrees_folder
 
 __all__ = [
     "Registered",
-    "Settled",
     "Worktree",
     "create",
     "project_slug",
     "release",
     "reopen",
-    "settle",
     "worktrees_folder",
 ]
 
@@ -64,14 +61,6 @@ class Worktree:
         if self.path.is_symlink() or not self.path.is_dir() or self.path.resolve() != self.path:
             raise WorktreeFailed(f"the worktree {self.path} is gone or was replaced by a link; nothing was read there")
         return {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.path)}
-
-
-@frozen
-class Settled:
-    """`reason` says in words why the worktree was kept, or that it was removed."""
-
-    kept: bool
-    reason: str
 
 
 @frozen
@@ -140,7 +129,8 @@ async def is_untouched(git: Git, worktree: Worktree) -> bool:
 
 
 def is_unfinished(worktree: Worktree) -> bool:
-    return (worktree.git_dir / UNFINISHED).exists()
+    """Without an index git was killed before there could be the mark."""
+    return (worktree.git_dir / UNFINISHED).exists() or not (worktree.git_dir / "index").exists()
 
 
 async def register(git: Git, repository: Repository, agent_id: str, location: Path, base: str = "head") -> Registered:
@@ -242,68 +232,14 @@ def check_there(worktree: Worktree) -> None:
 async def lock(git: Git, worktree: Worktree) -> None:
     """For a further run in it. WorktreeFailed when it is gone; one that is locked already is fine."""
     check_there(worktree)
+    maker = locked_by(worktree.git_dir)
+    if maker is not None and not is_alive(maker):
+        await release(git, worktree)
     await git.run(worktree.repository, "worktree", "lock", "--reason", lock_reason(), str(worktree.path), ok=(0, 128))
 
 
 async def release(git: Git, worktree: Worktree) -> None:
-    """Unlock only; a worktree that is not locked any more is fine."""
+    """Unlock only. One that is not locked any more is fine, and one that somebody else has locked stays so."""
+    if locked_by(worktree.git_dir) is None:
+        return
     await git.run(worktree.repository, "worktree", "unlock", str(worktree.path), ok=(0, 128))
-
-
-async def settle(git: Git, worktree: Worktree) -> Settled:
-    """Unlock, then remove worktree and branch if nothing happened there (WT-3). Any doubt or git error: kept."""
-    try:
-        await release(git, worktree)
-        if reason := await _why_keep(git, worktree):
-            return Settled(True, reason)
-        _check_removable(worktree)
-        await _remove(git, worktree)
-    except (WorktreeFailed, OSError) as error:
-        return Settled(True, f"kept, since git could not settle it: {error}")
-    return Settled(False, "nothing changed; worktree and branch were removed")
-
-
-async def _remove(git: Git, worktree: Worktree) -> None:
-    """What counts is what is left: a git that was killed at its end has done its work, and nothing is there to name."""
-    branch = f"refs/heads/{worktree.branch}"
-    try:  # without --force: git itself checks once more
-        await git.run(worktree.repository, "worktree", "remove", "--", str(worktree.path))
-    except GitFailed:
-        if worktree.path.exists() or worktree.git_dir.exists():
-            raise
-    try:  # like `branch -d`: only while it still is at the commit that everybody has
-        await git.run(worktree.repository, "update-ref", "-d", branch, worktree.base_commit)
-    except GitFailed:
-        if await git.run(worktree.repository, "for-each-ref", "--format=%(refname)", branch):
-            raise
-
-
-def _check_removable(worktree: Worktree) -> None:
-    """Whatever led to such a value: no checkout of the user is ever removed, nor what holds or lies in one (C1)."""
-    path, own, common = worktree.path, worktree.git_dir, worktree.common_dir
-    for other in (worktree.repository, common, *worktree.forbidden):
-        if path.is_relative_to(other) or other.is_relative_to(path):
-            raise WorktreeFailed(f"{path} is, holds or is inside {other}, which is the user's; it is never removed")
-    named = os.fsdecode((path / ".git").read_bytes()).removeprefix("gitdir: ").strip()  # git can make it relative
-    if own.parent != common / "worktrees" or (path / named).resolve() != own:
-        raise WorktreeFailed(f"{path} does not have the git folder {own} of a linked worktree; it is never removed")
-
-
-async def _why_keep(git: Git, worktree: Worktree) -> str | None:
-    path, env = worktree.path, worktree.environment()
-    head = (await git.run(path, "rev-parse", "--verify", "HEAD", env=env)).decode().strip()
-    if head != worktree.base_commit:
-        return f"it has commits: HEAD is {head[:12]}, the base {worktree.base_commit[:12]}"
-    branch = (await git.run(path, "symbolic-ref", "--quiet", "HEAD", env=env, ok=(0, 1))).decode().strip()
-    if branch != f"refs/heads/{worktree.branch}":
-        return f"it is not on its branch {worktree.branch} any more, but on {branch or 'a detached HEAD'}"
-    status = ("status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--ignore-submodules=dirty")
-    if changes := await git.run(path, *status, env=env):
-        files = [os.fsdecode(entry[3:]) for entry in changes.split(b"\0") if entry]
-        return f"it has {len(files)} changed, untracked or ignored files: {', '.join(files[:5])}"
-    if hidden := await hidden_by_index(git, path, env):
-        return f"its index hides what happens to {', '.join(hidden[:5])}"
-    visited = set((await git.run(path, "log", "--walk-reflogs", "--format=%H", "HEAD", env=env)).decode().split())
-    if visited - {worktree.base_commit}:
-        return "commits were made in it that may be on no branch"  # its reflog would go with it
-    return None

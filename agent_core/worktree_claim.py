@@ -16,6 +16,7 @@ from attrs import frozen
 from agent_core.errors import GitFailed, WorktreeFailed
 from agent_core.ports import Git
 from agent_core.repository import Repository
+from agent_core.worktree_journal import enter, strike
 from agent_core.worktree_names import slugs
 
 _REASON = re.compile(r"agent-ls (\d{1,9}): ")
@@ -35,9 +36,11 @@ async def claim_place(
             continue
         if (claim := Claim.make(location / slug)) is None:
             continue
+        enter(claim.path, agent_id, repository.toplevel, commit)
         with anyio.CancelScope(shield=True):  # else a cancellation would leave open whose branch it is
             if await _make_branch(git, repository.toplevel, slug, commit):
                 return claim
+        strike(claim.path)
         claim.path.rmdir()
         claim.close()
     raise WorktreeFailed(f"no free name for a worktree of agent {agent_id} in {location}; remove old worktrees there")
@@ -92,6 +95,7 @@ async def undo(git: Git, repository: Repository, claim: Claim, commit: str) -> N
         await git.run(toplevel, *remove, ok=range(256))
         await to_thread.run_sync(_forget, registration(repository.common_dir, claim.path.name), claim.path)
         await git.run(toplevel, "update-ref", "-d", f"refs/heads/{claim.path.name}", commit, ok=range(256))
+        strike(claim.path)
 
 
 # What a git that was killed leaves. While `commondir` of one registration is empty, git 2.39 refuses `worktree`,
@@ -130,9 +134,15 @@ def _is_abandoned(entry: Path) -> bool:
         empty = (entry / "commondir").stat()
     except OSError:
         return False
-    maker = _REASON.match(_text(entry / "locked"))
+    maker = locked_by(entry)
     old = empty.st_size == 0 and time.time() - empty.st_mtime > _STILL_WRITING
-    return old and maker is not None and not _is_alive(int(maker[1]))
+    return old and maker is not None and not is_alive(maker)
+
+
+def locked_by(entry: Path) -> int | None:
+    """The process of ours that locked this registration, None when nobody or somebody else has."""
+    maker = _REASON.match(_text(entry / "locked"))
+    return int(maker[1]) if maker else None
 
 
 def _text(path: Path) -> str:
@@ -142,7 +152,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     if sys.platform == "win32":  # there, signal 0 is a real one
         return True
     try:

@@ -80,6 +80,7 @@ def _settings(values: Mapping[str, Any], env: Mapping[str, str]) -> Settings:
         max_depth=_env_whole(env, "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH") or whole(values, "maxDepth", 1, 0),
         worktree_base=_base(worktree),
         worktree_location=Path(location).expanduser() if location else None,
+        cleanup_days=whole(values, "cleanupPeriodDays", 30, 1),
         explore_model=string(values, "exploreModel", "haiku") or "haiku",
         thinking_for_agents=flag(values, "thinkingForAgents", False),
         thinking_tokens=_env_whole(env, "MAX_THINKING_TOKENS"),

@@ -10,7 +10,8 @@ import pytest
 
 from agent_core.errors import GitFailed, WorktreeFailed
 from agent_core.repository import GitCommand, Repository, find_repository
-from agent_core.worktree import Settled, Worktree, create, project_slug, release, reopen, settle, worktrees_folder
+from agent_core.worktree import Worktree, create, project_slug, release, reopen, worktrees_folder
+from agent_core.worktree_settling import Settled, settle
 from tests.git_helpers import AGENT, Repo, clean_git, init, repo
 
 __all__ = ["clean_git", "repo"]
@@ -76,7 +77,8 @@ async def test_c4_clash_of_folder_branch_and_registration(repo: Repo, tmp_path: 
     shutil.rmtree(tmp_path / "wt/agent-0123456789abcdef")
     worktree = await made(repo, tmp_path / "wt")
     assert worktree.path == tmp_path / "wt/agent-0123456789abcdef-2"
-    assert sorted(path.name for path in (tmp_path / "wt").iterdir()) == ["agent-01234567", "agent-0123456789abcdef-2"]
+    names = ["agent-01234567", "agent-0123456789abcdef-2", "agent-0123456789abcdef-2.json"]
+    assert sorted(path.name for path in (tmp_path / "wt").iterdir()) == names
 
 
 async def test_c4_the_same_id_many_times_at_once(repo: Repo, tmp_path: Path) -> None:

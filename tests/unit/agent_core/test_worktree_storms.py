@@ -15,7 +15,8 @@ from attrs import define, evolve, field
 
 from agent_core.errors import GitFailed, WorktreeFailed
 from agent_core.repository import GitCommand, find_repository
-from agent_core.worktree import Worktree, create, settle
+from agent_core.worktree import Worktree, create
+from agent_core.worktree_settling import settle
 from tests.git_helpers import AGENT, Repo, clean_git, repo
 
 __all__ = ["clean_git", "repo"]
@@ -125,7 +126,7 @@ async def test_c1_what_is_is_in_or_holds_the_checkout_is_never_removed_even_wher
     async def nothing(git: Any, worktree: Worktree) -> None:
         return None
 
-    monkeypatch.setattr("agent_core.worktree._why_keep", nothing)
+    monkeypatch.setattr("agent_core.worktree_settling._why_keep", nothing)
     settled = await settle(Watched(), evolve(made, path=(repo.path / place).resolve()))
     assert (settled.kept, "it is never removed" in settled.reason) == (True, True), settled
     assert [args[:2] for args in commands] == [("worktree", "unlock")]

@@ -15,7 +15,7 @@ import anyio
 from anyio import to_thread
 from attrs import frozen
 
-from agent_core.checkout_tree import checkout_tree
+from agent_core.checkout_tree import Replaced, checkout_tree
 from agent_core.definitions import BaseKind
 from agent_core.errors import GitFailed
 from agent_core.git_objects import commit_tree
@@ -51,8 +51,9 @@ async def choose(
 async def _snapshot(git: Git, repository: Repository, unsaved: Mapping[Path, bytes]) -> Base:
     top = repository.toplevel
     assert top is not None
-    instead = {str(path.relative_to(top)): data for path, data in unsaved.items() if _belongs(path, top, repository)}
-    taken = await checkout_tree(git, top, repository.git_dir, instead=await _not_ignored(git, top, instead))
+    texts = {str(path.relative_to(top)): data for path, data in unsaved.items() if _belongs(path, top, repository)}
+    instead = {path: Replaced(data) for path, data in (await _not_ignored(git, top, texts)).items()}
+    taken = await checkout_tree(git, top, repository.git_dir, instead=instead)
     note = f"not in it, since they are repositories of their own: {', '.join(taken.left_out)}"
     head = await _commit(git, top, "HEAD")
     if head is not None and await git.run(top, "rev-parse", f"{head}^{{tree}}") == f"{taken.tree}\n".encode():
@@ -66,14 +67,14 @@ def _belongs(path: Path, top: Path, repository: Repository) -> bool:
     return path.is_relative_to(top) and not path.is_relative_to(repository.git_dir)
 
 
-async def _not_ignored(git: Git, top: Path, instead: Mapping[str, bytes]) -> Mapping[str, bytes]:
+async def _not_ignored(git: Git, top: Path, texts: Mapping[str, bytes]) -> Mapping[str, bytes]:
     """An unsaved text of a file that git ignores is ignored as the file is."""
-    if not instead:
-        return instead
-    listing = b"".join(os.fsencode(path) + b"\0" for path in instead)
+    if not texts:
+        return texts
+    listing = b"".join(os.fsencode(path) + b"\0" for path in texts)
     ignored = await git.run(top, "check-ignore", "-z", "--stdin", stdin=listing, ok=(0, 1))
     names = {os.fsdecode(name) for name in ignored.split(b"\0")}
-    return {path: data for path, data in instead.items() if path not in names}
+    return {path: data for path, data in texts.items() if path not in names}
 
 
 async def _fresh(git: Git, repository: Repository, may_fetch: bool) -> Base:

@@ -19,7 +19,7 @@ from attrs import frozen
 from agent_core.git_objects import TreeEntry, update_index, write_tree
 from agent_core.ports import Git
 from agent_core.repository import hidden_by_index
-from agent_core.review import EXECUTABLE, FILE
+from agent_core.review import EXECUTABLE, FILE, LINK
 
 
 @frozen
@@ -30,16 +30,26 @@ class CheckoutTree:
     left_out: tuple[str, ...]
 
 
+@frozen
+class Replaced:
+    """A file as it is on the disk, None for none. `mode` None: that of the file, of a new one the ordinary one. `blob`
+    is the commit of a submodule."""
+
+    data: bytes | None
+    mode: str | None = None
+    blob: str | None = None
+
+
 async def checkout_tree(
     git: Git,
     top: Path,
     git_dir: Path,
     *,
     env: Mapping[str, str] | None = None,
-    instead: Mapping[str, bytes] | None = None,
+    instead: Mapping[str, Replaced] | None = None,
     without: Iterable[str] = (),
 ) -> CheckoutTree:
-    """`instead` are contents by path that count in place of the files, `without` untracked paths that do not count.
+    """`instead` is what counts in place of the files, by path, `without` untracked paths that do not count.
     GitFailed when a file cannot be read."""
     with tempfile.TemporaryDirectory(prefix="agent-ls-") as folder:
         index = Path(folder) / "index"
@@ -69,15 +79,27 @@ async def _update(git: Git, top: Path, env: Mapping[str, str], option: str, path
         await git.run(top, "update-index", option, "-z", "--stdin", env=env, stdin=listing)
 
 
-async def _put(git: Git, top: Path, env: Mapping[str, str], contents: Mapping[str, bytes]) -> None:
+async def _put(git: Git, top: Path, env: Mapping[str, str], instead: Mapping[str, Replaced]) -> None:
     """Contents in place of files, cleaned as git would when it adds the file."""
-    listed = await git.run(top, "ls-files", "-z", "--stage", "--", *contents, env=env) if contents else b""
+    await _update(git, top, env, "--force-remove", [path for path, each in instead.items() if _is_absent(each)])
+    there = {path: each for path, each in instead.items() if not _is_absent(each)}
+    stage = ("--literal-pathspecs", "ls-files", "-z", "--stage", "--", *there)
+    listed = await git.run(top, *stage, env=env) if there else b""
     lines = [line.partition(b"\t") for line in listed.split(b"\0") if line]
     modes = {os.fsdecode(name): info.split()[0].decode() for info, _, name in lines}
-    entries = []
-    for path, data in contents.items():
-        blob = await git.run(top, "hash-object", "-w", "--path", path, "--stdin", env=env, stdin=data)
-        mode = modes.get(path, FILE)
-        entries.append(TreeEntry(path, mode if mode == EXECUTABLE else FILE, blob.decode().strip()))
+    entries = [await _entry(git, top, env, path, each, modes.get(path, FILE)) for path, each in there.items()]
     if entries:
         await update_index(git, top, entries, env)
+
+
+def _is_absent(each: Replaced) -> bool:
+    return each.data is None and each.blob is None
+
+
+async def _entry(git: Git, top: Path, env: Mapping[str, str], path: str, each: Replaced, present: str) -> TreeEntry:
+    mode = each.mode or (present if present == EXECUTABLE else FILE)
+    if each.blob is not None:
+        return TreeEntry(path, mode, each.blob)
+    filters = ("--no-filters",) if mode == LINK else ("--path", path)
+    blob = await git.run(top, "hash-object", "-w", *filters, "--stdin", env=env, stdin=each.data)
+    return TreeEntry(path, mode, blob.decode().strip())

@@ -15,7 +15,7 @@ from attrs import frozen
 from agent_core.errors import GitFailed
 from agent_core.ports import Git
 
-_IDENTITY = {
+IDENTITY = {
     f"GIT_{role}_{part}": value
     for role in ("AUTHOR", "COMMITTER")
     for part, value in (("NAME", "agent-ls"), ("EMAIL", "agent-ls@localhost"))
@@ -69,10 +69,14 @@ async def tree_of(git: Git, cwd: Path, entries: Iterable[TreeEntry]) -> str:
         return await write_tree(git, cwd, env)
 
 
-async def commit_tree(git: Git, cwd: Path, tree: str, parents: Iterable[str], message: str) -> str:
-    """Needs no user.name of the user, runs no hook and signs nothing."""
+async def commit_tree(
+    git: Git, cwd: Path, tree: str, parents: Iterable[str], message: str, identity: Mapping[str, str] | None = None
+) -> str:
+    """Runs no hook and signs nothing. `identity` are variables that say who commits, none for the one of the user's
+    configuration; None: this program, which needs no configuration."""
     words = [word for parent in parents for word in ("-p", parent)]
-    output = await git.run(cwd, "commit-tree", tree, *words, env=_IDENTITY, stdin=message.encode())
+    env = IDENTITY if identity is None else identity
+    output = await git.run(cwd, "commit-tree", tree, *words, env=env, stdin=message.encode())
     return output.decode().strip()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
@@ -14,7 +14,9 @@ from attrs import define, evolve, field, frozen
 from agent_core import applying
 from agent_core.applying import Applied, AppliedFile, Selection
 from agent_core.decisions import Decisions, read_decisions, write_decisions
+from agent_core.definitions import BaseKind
 from agent_core.errors import GitFailed, NotReviewable, UnknownAgent
+from agent_core.finishing import FinishAs, Finished, Finishing, finish
 from agent_core.ports import Git, ReviewTarget
 from agent_core.recovery import save_discard
 from agent_core.restoring import Restored, restore
@@ -91,6 +93,22 @@ class Reviews:
         async with self._working(subject) as decisions:
             snapshot = await self._snapshot(subject)
             write_decisions(subject.decisions, evolve(decisions, baseline=snapshot.tree))
+
+    async def finish(
+        self,
+        subject: Subject,
+        how: FinishAs,
+        base: BaseKind,
+        message: str,
+        branch: str | None,
+        unsaved: Collection[Path],
+    ) -> Finished:
+        """What the agent has made by now, without what was rejected (`finishing`)."""
+        async with self._working(subject) as decisions:
+            snapshot = await take(self.git, subject.worktree, subject.agent_id)
+            rejected = decisions.rejected
+            given = Finishing(subject.worktree, snapshot, base, rejected, message, branch, unsaved)
+            return await finish(self.git, how, given)
 
     async def content(self, subject: Subject, side: Literal["base", "worktree"], path: str) -> bytes:
         """A file as the review shows it; empty where that side has none."""

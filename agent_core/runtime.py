@@ -39,6 +39,7 @@ from agent_core.errors import (
 )
 from agent_core.event_log import EventLog
 from agent_core.events import AgentInfo, Event, Notified
+from agent_core.finishing import FinishAs, Finished
 from agent_core.forking import prepare_fork
 from agent_core.hooked_isolation import remove_by_hook
 from agent_core.hooks.dispatch import close_transcript
@@ -293,6 +294,18 @@ class Runtime:
         info = await self.send(agent_id, text)  # a refusal must not end the round
         await self.reviews.end_round(subject)
         return info
+
+    async def finish(self, agent_id: str, how: FinishAs, message: str | None, branch: str | None) -> Finished:
+        """NotAllowed while the agent, or one that works in its worktree, is at work."""
+        subject, info = await self._subject(agent_id), await self.info(agent_id)
+        if any(
+            each.place.worktree == subject.worktree.path and not each.idle.is_set() for each in self._agents.values()
+        ):
+            raise NotAllowed(f"agent {agent_id} is at work; stop it or wait for its end")
+        text = message or f"{info.description}\n\nMade by the agent {info.agent_type} ({info.id})."
+        unsaved = await self.engine.files.unsaved(subject.worktree.repository)
+        base = info.worktree.base if info.worktree else "head"
+        return await self.reviews.finish(subject, how, base, text, branch, unsaved)
 
     async def content(self, agent_id: str, side: Literal["base", "worktree"], path: str) -> bytes:
         return await self.reviews.content(await self._subject(agent_id), side, path)

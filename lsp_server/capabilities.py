@@ -18,6 +18,7 @@ METHODS = (
     "agent/conversations",
     "agent/definitions",
     "agent/discard",
+    "agent/finish",
     "agent/list",
     "agent/permissions",
     "agent/restore",

@@ -509,6 +509,27 @@ class RestoreResult:
 
 
 @frozen
+class FinishParams:
+    agent_id: str
+    as_: Literal["commit", "branch", "merge"]
+    message: str | None = None
+    branch: str | None = None
+
+
+@frozen
+class FinishConflict:
+    path: str
+    reason: str
+
+
+@frozen
+class FinishResult:
+    conflicts: list[FinishConflict]
+    commit: str | None = None
+    branch: str | None = None
+
+
+@frozen
 class Comment:
     """`line` counts from 0 in the agent's version."""
 
@@ -570,6 +591,7 @@ INBOUND: dict[str, tuple[type, type]] = {
     "agent/apply": (ApplyParams, ApplyResult),
     "agent/discard": (DiscardParams, DiscardResult),
     "agent/restore": (RestoreParams, RestoreResult),
+    "agent/finish": (FinishParams, FinishResult),
     "agent/comment": (CommentParams, AgentResult),
     "agent/content": (ContentParams, ContentResult),
 }

@@ -60,17 +60,21 @@ async def _run(session: EditorSession, method: str, given: dict[str, Any]) -> An
         return await _ask_again(session, given.get("requestId"))
     if method in _NEEDS_AGENT and "agentId" not in given:
         given = {**given, "agentId": await _choose_agent(session, method)}
+    if method == "agent/finish" and "as" not in given:
+        given = {**given, "as": await _choose_end(session)}
     result = await TABLE[method](session, from_wire(given, wire.INBOUND[method][0]))
     if isinstance(result, wire.Review):
         await _show_review(session, result)
     elif isinstance(result, wire.ApplyResult):
         session.client.message(_applied(result))
+    elif isinstance(result, wire.FinishResult):
+        session.client.message(_finished(result))
     elif method == "agent/transcript":
         await _show_transcript(session, given["agentId"])
     return to_wire(result)
 
 
-_REVIEWING = ("agent/review", "agent/apply", "agent/discard", "agent/restore")
+_REVIEWING = ("agent/review", "agent/apply", "agent/discard", "agent/restore", "agent/finish")
 _NEEDS_AGENT = {"agent/stop", "agent/background", "agent/resume", "agent/wait", "agent/transcript", *_REVIEWING}
 
 
@@ -81,13 +85,31 @@ async def _choose_agent(session: EditorSession, method: str) -> str:
         raise InvalidParams("agentId", f"is missing, and there is no agent that {method} could be meant for")
     if len(fitting) == 1:
         return fitting[0].id
-    labels = {f"{info.agent_type}: {info.description} ({info.status}, {info.id[:8]})": info.id for info in fitting}
+    labels: dict[str, str] = {
+        f"{info.agent_type}: {info.description} ({info.status}, {info.id[:8]})": info.id for info in fitting
+    }
+    return await _choose(session, "agentId", "Which agent?", labels)
+
+
+def _label(info: AgentInfo) -> str:
+    return f"{info.agent_type}: {info.description} ({info.status}, {info.id[:8]})"
+
+
+_ENDS = {"One commit on a new branch": "commit", "The agent's own branch": "branch", "Merge into my branch": "merge"}
+
+
+async def _choose_end(session: EditorSession) -> str:
+    return await _choose(session, "as", "How shall the agent's work be kept?", _ENDS)
+
+
+async def _choose(session: EditorSession, field: str, question: str, labels: dict[str, str]) -> str:
+    """What the chosen label stands for. InvalidParams names `field` when nobody chose."""
     try:
-        label = await session.client.choose("Which agent?", list(labels), types.MessageType.Info)
+        label = await session.client.choose(question, list(labels), types.MessageType.Info)
     except JsonRpcException as error:
-        raise InvalidParams("agentId", f"is missing, and the editor could not ask: {error.message}") from error
+        raise InvalidParams(field, f"is missing, and the editor could not ask: {error.message}") from error
     if label not in labels:
-        raise InvalidParams("agentId", "is missing, and no agent was chosen")
+        raise InvalidParams(field, "is missing, and nothing was chosen")
     return labels[label]
 
 
@@ -137,6 +159,12 @@ def _applied(result: wire.ApplyResult) -> str:
     done = f"{len(result.applied)} files were changed, {result.remaining} changes are left to review"
     conflicts = "".join(f"; {each.path}: {each.reason}" for each in result.conflicts)
     return f"{done}{conflicts}{f'; {result.failure_reason}' if result.failure_reason else ''}"
+
+
+def _finished(result: wire.FinishResult) -> str:
+    if result.conflicts:
+        return "Nothing was made: " + "; ".join(f"{each.path}: {each.reason}" for each in result.conflicts)
+    return f"The agent's work is commit {str(result.commit)[:12]} on the branch {result.branch}"
 
 
 async def code_actions(session: EditorSession, params: Any) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from lsp_server.methods import (
     conversations,
     definitions,
     discard,
+    finish,
     list_agents,
     permissions,
     restore,
@@ -51,6 +52,7 @@ TABLE: dict[str, Callable[[EditorSession, Any], Awaitable[Any]]] = {
     "agent/apply": apply.handle,
     "agent/discard": discard.handle,
     "agent/restore": restore.handle,
+    "agent/finish": finish.handle,
     "agent/comment": comment.handle,
     "agent/content": content.handle,
 }

@@ -23,6 +23,7 @@ export const methods = {
   apply: "agent/apply",
   discard: "agent/discard",
   restore: "agent/restore",
+  finish: "agent/finish",
   comment: "agent/comment",
   content: "agent/content",
 } as const;
@@ -57,6 +58,7 @@ export interface Calls {
   apply: { params: ApplyParams; result: ApplyResult };
   discard: { params: DiscardParams; result: DiscardResult };
   restore: { params: RestoreParams; result: RestoreResult };
+  finish: { params: FinishParams; result: FinishResult };
   comment: { params: CommentParams; result: AgentResult };
   content: { params: ContentParams; result: ContentResult };
 }
@@ -86,6 +88,8 @@ export interface WorktreeInfo {
   path: string;
   branch: string;
   baseCommit: string;
+  base?: "head" | "snapshot" | "fresh";
+  note?: string;
 }
 
 export interface AgentInfo {
@@ -447,6 +451,24 @@ export interface RestoreParams {
 export interface RestoreResult {
   restored: string[];
   conflicts: ApplyConflict[];
+}
+
+export interface FinishParams {
+  agentId: string;
+  as: "commit" | "branch" | "merge";
+  message?: string;
+  branch?: string;
+}
+
+export interface FinishConflict {
+  path: string;
+  reason: string;
+}
+
+export interface FinishResult {
+  conflicts: FinishConflict[];
+  commit?: string;
+  branch?: string;
 }
 
 export interface Comment {

@@ -25,6 +25,7 @@ M.methods = {
   apply = "agent/apply",
   discard = "agent/discard",
   restore = "agent/restore",
+  finish = "agent/finish",
   comment = "agent/comment",
   content = "agent/content",
 }
@@ -61,6 +62,8 @@ M.notifications = {
 ---@field path string
 ---@field branch string
 ---@field baseCommit string
+---@field base? "head"|"snapshot"|"fresh"
+---@field note? string
 
 ---@class agent_ls.AgentInfo
 ---@field id string
@@ -368,6 +371,21 @@ M.notifications = {
 ---@class agent_ls.RestoreResult
 ---@field restored string[]
 ---@field conflicts agent_ls.ApplyConflict[]
+
+---@class agent_ls.FinishParams
+---@field agentId string
+---@field as "commit"|"branch"|"merge"
+---@field message? string
+---@field branch? string
+
+---@class agent_ls.FinishConflict
+---@field path string
+---@field reason string
+
+---@class agent_ls.FinishResult
+---@field conflicts agent_ls.FinishConflict[]
+---@field commit? string
+---@field branch? string
 
 ---@class agent_ls.Comment
 ---@field path string

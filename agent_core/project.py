@@ -23,6 +23,7 @@ from agent_core.loading.configuration import (
 from agent_core.loading.layers import Layer, Level
 from agent_core.permissions.grants import SessionGrants
 from agent_core.permissions.types import Destination
+from agent_core.transcript.index import TranscriptIndex
 from agent_core.transcript.writer import TranscriptFiles
 from agent_core.worktree import project_slug, worktrees_folder
 
@@ -50,6 +51,7 @@ class ProjectState:
     _grants: dict[ConversationId, SessionGrants] = field(factory=dict)
     _loaded: tuple[object, Configuration] | None = None
     _settings_key: object = None
+    _index: TranscriptIndex | None = None
 
     @property
     def home(self) -> Path:
@@ -58,6 +60,12 @@ class ProjectState:
     @property
     def sessions(self) -> Path:
         return self.state / "projects" / project_slug(self.project.root)
+
+    @property
+    def index(self) -> TranscriptIndex:
+        if self._index is None:
+            self._index = TranscriptIndex(self.sessions)
+        return self._index
 
     @property
     def worktrees(self) -> Path:

@@ -67,7 +67,7 @@ from agent_core.spawning import SpawnRequest, check_cwd, prepare_main, prepare_r
 from agent_core.stagger import Stagger
 from agent_core.subagents import run
 from agent_core.task import TERMINAL, TaskStatus
-from agent_core.transcript.index import find_transcript, first_words, read_index
+from agent_core.transcript.index import find_transcript, first_words
 from agent_core.transcript.reading import read_page
 from agent_core.transcript.writer import TranscriptWriter
 from agent_core.worktree import Worktree, check_there, reopen
@@ -202,7 +202,7 @@ class Runtime:
         infos = {info.id: info for info in live.values() if self._holds(info.cwd)}
         for folder in self.folders:
             project = await self.project(folder)
-            for info in await anyio.to_thread.run_sync(read_index, project.sessions):
+            for info in await anyio.to_thread.run_sync(project.index.read):
                 infos.setdefault(info.id, live.get(info.id, info))
         return sorted(infos.values(), key=lambda info: info.started_at, reverse=True)
 
@@ -407,7 +407,7 @@ class Runtime:
     async def _settle_leftovers(self, project: ProjectState) -> None:
         """Of worktrees, once for each folder; nobody waits for it."""
         known: dict[Path, datetime | None] = {}
-        for info in await anyio.to_thread.run_sync(read_index, project.sessions):
+        for info in await anyio.to_thread.run_sync(project.index.read):
             if info.worktree is not None:
                 known[info.worktree.path] = None if is_live(info) else info.ended_at
         days = timedelta(days=project.configuration.settings.cleanup_days)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from attrs import evolve
+from attrs import define, evolve, field
 
 from agent_core.events import AgentInfo, Ended, HookRan, MessageAdded, Started, StatusChanged, ToolCalled, UsageReported
 from agent_core.messages import TextBlock
@@ -23,10 +23,32 @@ _LONGEST_ID = 64
 """Letters. No file system keeps names of any length."""
 
 
-def read_index(sessions: Path) -> list[AgentInfo]:
-    """Every agent with a transcript below `sessions`, the newest first. Files that are no transcripts are left out."""
-    found = (read_info(path) for path in sessions.glob("*/subagents/agent-*.jsonl"))
-    return sorted((info for info in found if info is not None), key=lambda info: info.started_at, reverse=True)
+@define(eq=False)
+class TranscriptIndex:
+    """Of one folder. What has ended is read once, as long as its file stays as it is: a list of thousands of agents is
+    asked for again and again."""
+
+    sessions: Path
+    _ended: dict[str, tuple[object, AgentInfo]] = field(factory=dict)
+
+    def read(self) -> list[AgentInfo]:
+        """Every agent with a transcript below the folder, the newest first. Other files are left out."""
+        found = (self._read(path) for path in self.sessions.glob("*/subagents/agent-*.jsonl"))
+        return sorted((info for info in found if info is not None), key=lambda info: info.started_at, reverse=True)
+
+    def _read(self, path: Path) -> AgentInfo | None:
+        try:
+            stat = path.stat()
+        except OSError:
+            return None
+        key = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        known, info = self._ended.get(str(path), (None, None))
+        if known == key:
+            return info
+        info = read_info(path)
+        if info is not None and info.ended_at is not None:
+            self._ended[str(path)] = (key, info)
+        return info
 
 
 def find_transcript(sessions: Path, agent_id: str) -> Path | None:

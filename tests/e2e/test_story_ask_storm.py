@@ -19,7 +19,7 @@ from attrs import define, field
 from lsp_server.demo.model_server import ModelServer
 from lsp_server.demo.script import Conversation, Script, ToolUse, conversation, say, use
 from tests.e2e.conftest import SERVER, passed
-from tests.e2e.desk import CLIENTS, LIVE, option, until
+from tests.e2e.desk import CLIENTS, option, until
 from tests.e2e.lsp_client import Held, LspClient
 from tests.e2e.wire import Message
 
@@ -206,9 +206,8 @@ class Storm:
                 await asyncio.wait_for(held.withdrawn.wait(), 10)
 
     async def none_lives(self) -> None:
-        async with asyncio.timeout(60):
-            while any(info["status"] in LIVE for info in await self.infos()):
-                await asyncio.sleep(0.05)
+        for info in await self.infos():
+            await self.one.request("agent/wait", {"agentId": info["id"]}, timeout=60)
         assert [info["pendingPermissions"] for info in await self.infos()] == [0] * len(AGENTS)
 
     async def infos(self) -> list[Any]:

@@ -230,6 +230,28 @@ def test_d21_what_was_rejected_can_be_read_and_brought_back(editor: Editor, mode
     assert saved(repo) == FILES["app.py"]
 
 
+def test_what_was_made_is_kept_in_git_without_what_was_rejected(editor: Editor, model: Model, repo: Repo) -> None:
+    isolated(editor, model, *change("app.py", *TWO))
+    review(editor)
+    editor.keys("gg/line 30<CR>gr")
+    editor.wait_for("Rejected 1 change.")
+    editor.lua("""
+        _G.asked = {}
+        vim.ui.select = function(items, opts, done) table.insert(asked, opts.prompt) done(items[1]) end
+        vim.ui.input = function(opts, done) table.insert(asked, opts.prompt) done("kept") end
+    """)
+    editor.command("Agent finish")
+    editor.wait_for("on the branch kept")
+    assert editor.lua("return asked") == [
+        "How shall the agent's work be kept?",
+        "On which branch? (nothing: the usual one) ",
+    ]
+    assert repo.git("show", "kept:app.py").splitlines() == replaced(LINES, TWO[0])
+    editor.lua("vim.ui.input = function(opts, done) done('main') end")
+    editor.command("Agent finish")
+    editor.wait_for("'main' is checked out")
+
+
 def test_d24_a_deletion_is_asked_for_with_its_diff_in_view(editor: Editor, model: Model, repo: Repo) -> None:
     model.says(conversation(say(use("Bash", command="/bin/rm old.txt")), say("done")))
     launch(editor, "isolation=worktree")

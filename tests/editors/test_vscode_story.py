@@ -132,6 +132,17 @@ def test_agents_that_launch_agents_are_answered_reviewed_undone_and_stopped(
     expect(review).to_contain_text("2 open")
     window.picture("9-undone")
 
+    # Kept in git: one commit on a branch, without what was rejected.
+    window.command("Agent: Keep Work in Git…", window.offered("One commit"))
+    window.picture("9b-keep")
+    window.pick("One commit")
+    window.fill("On which branch?", "kept")
+    expect(window.page.locator(".notification-toast").filter(has_text="on the branch kept.")).to_be_visible()
+    window.picture("9c-kept")
+    kept = repo.git("show", "kept:app.py")
+    assert ("line_3 = 33" in kept, "line_10 = 10\n" in kept, "line_15 = 15\n" in kept) == (True, True, True)
+    assert repo.git("log", "--format=%s", "main..kept") == "Repair all"
+
     window.launch("Wait for me")
     window.status_is("1 running")
     window.action(window.row("Wait for me", "running"), "Stop", window.row("Wait for me", "stopped"))

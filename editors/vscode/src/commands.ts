@@ -5,7 +5,7 @@ import { type AgentNode, type Agents, isBackground, isForeground, isForkable, is
 import { type Connection, Shown } from "./client";
 import type { Documents } from "./documents";
 import type { Asks } from "./permission";
-import type { AgentInfo, SpawnContext, SpawnParams } from "./protocol";
+import type { AgentInfo, FinishParams, SpawnContext, SpawnParams } from "./protocol";
 import type { ReviewNode, Reviews } from "./review";
 import { message, visible } from "./text";
 
@@ -23,6 +23,12 @@ interface Place extends vscode.QuickPickItem {
 }
 
 const DESCRIPTION = 60;
+
+const WAYS: (vscode.QuickPickItem & { as: FinishParams["as"] })[] = [
+  { label: "$(git-commit) One commit", description: "with all its changes, on a branch", as: "commit" },
+  { label: "$(git-branch) Its own branch", description: "with its history", as: "branch" },
+  { label: "$(git-merge) Merge", description: "into the branch that is checked out", as: "merge" },
+];
 
 export function registerCommands(parts: Parts): vscode.Disposable[] {
   const { connection, agents, asks, documents, reviews } = parts;
@@ -82,6 +88,12 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
       const info = await choose(agents, node, isReviewable, "Review which agent?", "No agent has changes to review.");
       if (info) {
         await reviews.open(info.id);
+      }
+    }),
+    register("finish", async (node?: AgentNode) => {
+      const info = await choose(agents, node, isReviewable, "Keep the work of which agent?", "No agent has changes to keep.");
+      if (info) {
+        await finish(parts, info);
       }
     }),
     register("answer", (node?: AgentNode) => asks.open(node?.kind === "ask" ? node.ask.params.requestId : undefined)),
@@ -189,6 +201,26 @@ async function fork({ connection, agents }: Parts, info: AgentInfo): Promise<voi
     const params: SpawnParams = { prompt: task, description: shortened(task), fork: true, parentId: info.id };
     const { agent } = await connection.request("spawn", params);
     agents.record(agent);
+  }
+}
+
+/** What an agent has made, in git. What was rejected is left out. */
+async function finish({ connection }: Parts, info: AgentInfo): Promise<void> {
+  const way = await vscode.window.showQuickPick(WAYS, { title: `Keep the work of ${titleOf(info)}`, ignoreFocusOut: true });
+  if (!way) {
+    return;
+  }
+  const branch = way.as === "merge" ? "" : await vscode.window.showInputBox({ title: "On which branch?", prompt: "Empty: the usual one.", ignoreFocusOut: true });
+  if (branch === undefined) {
+    return;
+  }
+  const given = branch.trim() ? { branch: branch.trim() } : {};
+  const result = await connection.request("finish", { agentId: info.id, as: way.as, ...given });
+  if (result.conflicts.length > 0) {
+    const reasons = result.conflicts.map(({ path, reason }) => `${visible(path)}: ${visible(reason)}`);
+    void vscode.window.showWarningMessage(`Nothing was made. ${reasons.join(" ")}`);
+  } else {
+    void vscode.window.showInformationMessage(`Kept as ${result.commit?.slice(0, 12) ?? ""} on the branch ${visible(result.branch ?? "")}.`);
   }
 }
 

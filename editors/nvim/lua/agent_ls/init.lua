@@ -147,6 +147,12 @@ local commands = {
       require("agent_ls.review").open(info)
     end)
   end,
+  finish = function(wanted)
+    local none = "Nothing to keep: no agent worked in a worktree of its own (isolation=worktree) and changed something"
+    choose(wanted, require("agent_ls.agents").is_reviewable, none, function(info)
+      require("agent_ls.finish").open(info)
+    end)
+  end,
   stop = function(wanted)
     local agents = require("agent_ls.agents")
     choose(wanted, agents.is_live, "No agent is running", agents.stop)
@@ -178,10 +184,12 @@ local commands = {
     end)
   end,
 }
-local NAMES = { "spawn", "list", "approve", "review", "stop", "background", "resume", "send", "fork", "log", "trust" }
+local NAMES =
+  { "spawn", "list", "approve", "review", "finish", "stop", "background", "resume", "send", "fork", "log", "trust" }
 --- Which agents each command is for.
 local FITS = {
   review = "is_reviewable",
+  finish = "is_reviewable",
   stop = "is_live",
   background = "is_foreground",
   resume = "is_resumable",

@@ -16,7 +16,7 @@ from agent_core.events import Ended, MessageAdded, Started, StatusChanged, Usage
 from agent_core.ids import AgentId
 from agent_core.messages import Usage
 from agent_core.task import TaskStatus
-from agent_core.transcript.index import find_transcript, read_index
+from agent_core.transcript.index import TranscriptIndex, find_transcript
 from agent_core.transcript.repair import recover
 from agent_core.transcript.writer import TranscriptFiles, TranscriptWriter
 from tests.unit.agent_core.builders import StillClock, assistant, info, user
@@ -83,7 +83,7 @@ async def test_the_list_is_made_of_heads_and_tails(tmp_path: Path) -> None:
         await log.written()
     (tmp_path / "c1" / "subagents" / "agent-junk.jsonl").write_text("no transcript\n")
     writer.close()
-    listed = {each.id: each for each in read_index(tmp_path)}
+    listed = {each.id: each for each in TranscriptIndex(tmp_path).read()}
     assert listed == {
         "done": ended,
         "died": info(id=AgentId("died"), status=TaskStatus.INTERRUPTED, usage=Usage(input_tokens=9)),
@@ -105,7 +105,7 @@ async def test_one_who_looks_does_not_take_the_lock_from_one_who_writes(tmp_path
         log = started(tmp_path, writer)
         await anyio.sleep(0.02)
     await log.written()
-    assert [each.status for each in read_index(tmp_path)] == [TaskStatus.RUNNING]
+    assert [each.status for each in TranscriptIndex(tmp_path).read()] == [TaskStatus.RUNNING]
     writer.close()
 
 
@@ -119,7 +119,7 @@ async def test_f2_a_huge_record_in_the_middle_does_not_slow_the_list(tmp_path: P
     await log.written()
     writer.close()
     begun = asyncio.get_running_loop().time()
-    assert read_index(tmp_path) == [ended]
+    assert TranscriptIndex(tmp_path).read() == [ended]
     assert asyncio.get_running_loop().time() - begun < 0.5
 
 

@@ -10,7 +10,7 @@ Layers, each importing only from those before it (tests/test_architecture.py):
               review_parts review_plans
     adapters  model/messages_api (the anthropic SDK), transcript/{writer,index,reading}, permissions/grants, loading/,
               tools/, disk processes clock task_list, repository git_objects worktree* snapshot* applying restoring
-              recovery decisions disk_target checkouts checkout_tree bases finishing
+              recovery decisions disk_target checkouts checkout_tree bases finishing furnishing
     engine    slots stagger budget project engine agent agent_listing, permissions/{broker,gate}, reviews
                 spawning forking reviving   a new agent: from a definition, from a conversation, from a transcript
                 launching messenger         what an agent does with others: launch and wait, talk and stop

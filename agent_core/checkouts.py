@@ -7,6 +7,7 @@ agent has seen the folder, so that one whose agent ends before is taken back who
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -14,8 +15,10 @@ from anyio.abc import TaskGroup
 from attrs import define, field
 
 from agent_core.errors import WorktreeFailed
+from agent_core.furnishing import furnish
 from agent_core.ports import Git
 from agent_core.repository import Repository, require_checkout, with_commit
+from agent_core.settings import Furnishing
 from agent_core.worktree import Registered, Worktree, fill, fill_rest, is_unfinished, is_untouched
 
 logger = logging.getLogger(__name__)
@@ -31,6 +34,8 @@ _MOMENT_SECONDS = 1.0
 class _Checkout:
     worktree: Worktree
     registered: Registered | None
+    furnishing: Furnishing | None = None
+    tell: Callable[[list[str]], None] = lambda faults: None
     scope: anyio.CancelScope = field(factory=anyio.CancelScope)
     done: anyio.Event = field(factory=anyio.Event)
     failed: str | None = None
@@ -54,9 +59,16 @@ class Checkouts:
             self._known[cwd] = (anyio.current_time(), known)
         return known if unborn else with_commit(known)
 
-    def begin(self, worktree: Worktree, registered: Registered | None = None) -> None:
-        """Without `registered`, which knows how to take it back: of an earlier process."""
-        checkout = _Checkout(worktree, registered)
+    def begin(
+        self,
+        worktree: Worktree,
+        registered: Registered | None = None,
+        furnishing: Furnishing | None = None,
+        tell: Callable[[list[str]], None] = lambda faults: None,
+    ) -> None:
+        """Without `registered`, which knows how to take it back: of an earlier process. `tell` is called when something
+        of the furnishing could not be had."""
+        checkout = _Checkout(worktree, registered, furnishing, tell)
         self._open[worktree.path] = checkout
         self.group.start_soon(self._fill, checkout)
 
@@ -100,7 +112,12 @@ class Checkouts:
     async def _fill(self, checkout: _Checkout) -> None:
         try:
             with checkout.scope:
-                await (fill if checkout.registered else fill_rest)(self.git, checkout.worktree)
+                if checkout.registered is None:
+                    await fill_rest(self.git, checkout.worktree)
+                else:
+                    await fill(self.git, checkout.worktree, checkout.furnishing.sparse if checkout.furnishing else ())
+                if checkout.furnishing and (faults := await furnish(self.git, checkout.worktree, checkout.furnishing)):
+                    checkout.tell(faults)
                 self._forget(checkout)
         except (WorktreeFailed, OSError) as error:
             checkout.failed = f"the files of the worktree {checkout.worktree.path} could not be written: {error}"

@@ -17,6 +17,7 @@ from attrs import frozen
 from agent_core.checkout_tree import Replaced, checkout_tree
 from agent_core.definitions import BaseKind
 from agent_core.errors import GitFailed, InvalidParams, NotAllowed, NotReviewable, ReviewConflict
+from agent_core.furnishing import made
 from agent_core.git_objects import IDENTITY, commit_tree
 from agent_core.ports import Git
 from agent_core.repository import Repository, at_once, find_repository
@@ -156,7 +157,8 @@ async def _tip(git: Git, given: Finishing) -> str:
 async def _tree(git: Git, given: Finishing) -> str:
     own = given.worktree
     instead = await _without_rejected(git, given)
-    taken = await checkout_tree(git, own.path, own.git_dir, env=own.environment(), instead=instead)
+    ours = made(own).unchanged(own.path)
+    taken = await checkout_tree(git, own.path, own.git_dir, env=own.environment(), instead=instead, without=ours)
     base = (await git.run(own.common_dir, "rev-parse", f"{own.base_commit}^{{tree}}")).decode().strip()
     if taken.tree == base:
         raise NotReviewable("there is nothing to finish: the agent changed nothing, or everything was rejected")

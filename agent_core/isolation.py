@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
+from attrs import evolve
 
 from agent_core import worktree as worktrees
 from agent_core import worktree_settling as settling
@@ -14,10 +15,14 @@ from agent_core.bases import choose
 from agent_core.engine import Engine
 from agent_core.errors import AgentError
 from agent_core.events import StatusChanged, WorktreeInfo
+from agent_core.furnishing import INCLUDE, environment, is_furnished
 from agent_core.hooked_isolation import create_by_hook, reopened_place, replaces_git
+from agent_core.loading.configuration import Configuration
+from agent_core.repository import Repository
+from agent_core.settings import Furnishing
 from agent_core.task import TaskStatus
 from agent_core.tool import Place
-from agent_core.worktree import Worktree
+from agent_core.worktree import Worktree, sparse_options
 
 SETTLE_SECONDS = 5.0
 
@@ -47,17 +52,52 @@ async def isolate(agent: Agent, engine: Engine) -> None:
         engine.git, repository, agent.id, agent.project.worktrees, base.commit or "head"
     )
     made = registered.worktree
-    engine.checkouts.begin(made, registered)
     inside = agent.place.cwd.resolve().relative_to(repository.toplevel) if repository.toplevel else Path()
-    agent.worktree, agent.place = made, Place(made.path / inside, made.path, made.forbidden)
-    info = WorktreeInfo(made.path, made.branch, made.base_commit, base=kind, note=base.note)
+    wanted = _furnishing(repository, configuration)
+    agent.worktree = made
+    agent.place = Place(
+        made.path / inside, made.path, made.forbidden, environment(made, sparse=bool(wanted.sparse)) if wanted else {}
+    )
+    note = _joined(base.note, *_empty_submodules(repository, wanted))
+    info = WorktreeInfo(made.path, made.branch, made.base_commit, base=kind, note=note)
     agent.record(StatusChanged(TaskStatus.RUNNING, agent.background, worktree=info))
+
+    def tell(faults: list[str]) -> None:
+        told = evolve(info, note=_joined(note, *faults))
+        agent.record(StatusChanged(agent.status, agent.background, worktree=told))
+
+    engine.checkouts.begin(made, registered, wanted, tell)
+
+
+def _furnishing(repository: Repository, configuration: Configuration) -> Furnishing | None:
+    """None where there is nothing to do; files of a folder that is not trusted say nothing."""
+    wanted, top = configuration.settings.furnishing, repository.toplevel
+    include = top is not None and (top / INCLUDE).is_file()
+    if not configuration.trusted or not (wanted.linked or wanted.submodules or wanted.sparse or include):
+        return None
+    return evolve(wanted, include=include)
+
+
+def _joined(*notes: str | None) -> str | None:
+    return "; ".join(note for note in notes if note) or None
+
+
+def _empty_submodules(repository: Repository, wanted: Furnishing | None) -> list[str]:
+    """C13. Whether there are any costs no call of git."""
+    if (
+        (wanted and wanted.submodules)
+        or repository.toplevel is None
+        or not (repository.toplevel / ".gitmodules").exists()
+    ):
+        return []
+    return ["its submodules are empty: set worktree.submodules, or run `git submodule update --init` in it"]
 
 
 def place_in(worktree: Worktree, cwd: Path, toplevel: Path | None) -> Place:
     """The folder of the worktree that stands for `cwd` of the checkout, its top where that has none."""
     inside = worktree.path / cwd.resolve().relative_to(toplevel) if toplevel else worktree.path
-    return Place(inside if inside.is_dir() else worktree.path, worktree.path, worktree.forbidden)
+    own = environment(worktree, sparse=bool(sparse_options(worktree))) if is_furnished(worktree) else {}
+    return Place(inside if inside.is_dir() else worktree.path, worktree.path, worktree.forbidden, own)
 
 
 async def settle(agent: Agent, engine: Engine) -> str | None:

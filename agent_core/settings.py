@@ -29,6 +29,18 @@ class Policy:
 
 
 @frozen
+class Furnishing:
+    """What a new worktree gets besides the files of git, and which of those: with `sparse`, the files at the top and
+    what is in these folders. `linked` are folders relative to the checkout, too; `include`: whether its
+    `.worktreeinclude` counts."""
+
+    linked: tuple[str, ...] = ()
+    sparse: tuple[str, ...] = ()
+    include: bool = True
+    submodules: bool = False
+
+
+@frozen
 class Settings:
     """Defaults are those of the table. `max_retries` counts further attempts after the first; `auto_background_ms` and
     `stagger_ms` are off at 0."""
@@ -42,6 +54,7 @@ class Settings:
     max_depth: int = 1
     worktree_base: BaseKind = "head"
     worktree_location: Path | None = None
+    furnishing: Furnishing = Furnishing()
     cleanup_days: int = 30
     explore_model: str = "haiku"
     thinking_for_agents: bool = False
@@ -100,6 +113,13 @@ def _price(name: str, entry: Any) -> Price:
     if input is None or output is None:
         raise BadSetting(f"the setting {name} must name input and output, in dollars for a million tokens")
     return Price(input, output, given["cacheRead"] or input / 10, given["cacheWrite"] or input * 1.25)
+
+
+def texts(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    found = values.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise BadSetting(f"the setting {name} must be a list of texts, not {found!r}")
+    return tuple(found)
 
 
 def whole(values: Mapping[str, Any], name: str, default: int, least: int) -> int:

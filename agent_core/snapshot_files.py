@@ -9,6 +9,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
+from agent_core.furnishing import made
 from agent_core.git_objects import TreeEntry, store_files
 from agent_core.ports import Git
 from agent_core.repository import hidden_by_index
@@ -27,7 +28,8 @@ async def candidates(git: Git, worktree: Worktree, env: Mapping[str, str]) -> tu
         old, new = info.decode().lstrip(":").split()[:2]
         target = submodules if SUBMODULE in (old, new) else paths
         target[os.fsdecode(name)] = None
-    paths.update((os.fsdecode(name), None) for name in untracked.split(b"\0") if name)
+    ours = made(worktree).unchanged(worktree.path)
+    paths.update((name, None) for name in map(os.fsdecode, untracked.split(b"\0")) if name and name not in ours)
     paths.update(dict.fromkeys(await hidden_by_index(git, worktree.path, env)))
     return list(paths), list(submodules)
 

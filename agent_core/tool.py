@@ -67,12 +67,13 @@ class ReadFiles:
 @frozen
 class Place:
     """Where an agent works; `cwd` is absolute. With isolation, `worktree` is its checkout and `forbidden` are the real
-    paths that it must not write to: the main checkout and its git directory (WT-2).
+    paths that it must not write to: the main checkout and its git directory (WT-2). `environment` is for its commands.
     """
 
     cwd: Path
     worktree: Path | None = None
     forbidden: tuple[Path, ...] = ()
+    environment: Mapping[str, str] = field(factory=dict)
 
 
 class Launcher(Protocol):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import anyio
 from anyio import to_thread
@@ -89,17 +89,41 @@ async def create(git: Git, repository: Repository, agent_id: str, location: Path
     return made.worktree
 
 
-async def fill(git: Git, worktree: Worktree) -> None:
-    """Write the files of a new worktree."""
-    await git.run(worktree.path, *_PARALLEL, "reset", "--hard", "--quiet", env=worktree.environment())
+async def fill(git: Git, worktree: Worktree, sparse: Sequence[str] = ()) -> None:
+    """Write the files of a new worktree; with `sparse` only those at the top and in these folders."""
+    if sparse:
+        await to_thread.run_sync(_write_sparse, worktree, sparse)
+    options = (*_PARALLEL, *sparse_options(worktree))
+    await git.run(worktree.path, *options, "reset", "--hard", "--quiet", env=worktree.environment())
     (worktree.git_dir / UNFINISHED).unlink(missing_ok=True)
+
+
+def sparse_options(worktree: Worktree) -> tuple[str, ...]:
+    """By an option for each command: a setting for one worktree would change the configuration of the repository."""
+    names = ("core.sparseCheckout=true", "core.sparseCheckoutCone=true") if _sparse_file(worktree).exists() else ()
+    return tuple(word for name in names for word in ("-c", name))
+
+
+def _sparse_file(worktree: Worktree) -> Path:
+    return worktree.git_dir / "info" / "sparse-checkout"
+
+
+def _write_sparse(worktree: Worktree, folders: Sequence[str]) -> None:
+    """In the form of git's cone mode (git-sparse-checkout(1))."""
+    lines = ["/*", "!/*/"]
+    for folder in sorted({each.strip("/") for each in folders if ".." not in each.split("/")} - {"", "."}):
+        for parent in reversed(PurePosixPath(folder).parents[:-1]):
+            lines += [f"/{parent}/", f"!/{parent}/*/"]
+        lines.append(f"/{folder}/")
+    _sparse_file(worktree).parent.mkdir(exist_ok=True)
+    _sparse_file(worktree).write_text("".join(f"{line}\n" for line in dict.fromkeys(lines)))
 
 
 async def fill_rest(git: Git, worktree: Worktree) -> None:
     """After `fill` was cut off: write what is missing. What is there may be somebody's work and stays as it is."""
     path, env = worktree.path, worktree.environment()
     await _unlocked(worktree.git_dir / "index.lock")
-    await git.run(path, "reset", "--mixed", "--quiet", env=env)
+    await git.run(path, *sparse_options(worktree), "reset", "--mixed", "--quiet", env=env)
     missing = await git.run(path, "ls-files", "--deleted", "-z", env=env)
     await git.run(path, "checkout-index", "-z", "--stdin", "-u", "--quiet", env=env, stdin=missing)
     (worktree.git_dir / UNFINISHED).unlink(missing_ok=True)

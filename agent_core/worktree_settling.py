@@ -12,6 +12,7 @@ from anyio import to_thread
 from attrs import frozen
 
 from agent_core.errors import GitFailed, WorktreeFailed
+from agent_core.furnishing import made, take_away
 from agent_core.ports import Git
 from agent_core.repository import Repository, hidden_by_index
 from agent_core.worktree import Worktree, release
@@ -70,6 +71,7 @@ async def _remove(git: Git, worktree: Worktree, tip: str) -> None:
     _check_removable(worktree)
     if names := await to_thread.run_sync(_who_works_in, worktree.path):
         raise WorktreeFailed(f"programs work in it: {', '.join(names[:5])}")
+    await to_thread.run_sync(take_away, worktree)
     branch = f"refs/heads/{worktree.branch}"
     try:  # without --force: git itself checks once more
         await git.run(worktree.repository, "worktree", "remove", "--", str(worktree.path))
@@ -125,12 +127,26 @@ async def _why_not_clean(git: Git, worktree: Worktree) -> str | None:
     if branch != f"refs/heads/{worktree.branch}":
         return f"it is not on its branch {worktree.branch} any more, but on {branch or 'a detached HEAD'}"
     status = ("status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--ignore-submodules=dirty")
-    if changes := await git.run(path, *status, env=env):
-        files = [os.fsdecode(entry[3:]) for entry in changes.split(b"\0") if entry]
+    changes = await git.run(path, *status, env=env)
+    names = [os.fsdecode(entry[3:]) for entry in changes.split(b"\0") if entry]
+    if files := await to_thread.run_sync(_not_ours, worktree, names):
         return f"it has {len(files)} changed, untracked or ignored files: {', '.join(files[:5])}"
     if hidden := await hidden_by_index(git, path, env):
         return f"its index hides what happens to {', '.join(hidden[:5])}"
     return None
+
+
+def _not_ours(worktree: Worktree, names: list[str]) -> list[str]:
+    """Without what we have put there (C6). git names a folder in place of all that is in it."""
+    ours = made(worktree).unchanged(worktree.path) if names else frozenset()
+
+    def is_ours(name: str) -> bool:
+        if not name.endswith("/"):
+            return name in ours
+        inside = [path for path in (worktree.path / name).rglob("*") if path.is_symlink() or not path.is_dir()]
+        return all(str(path.relative_to(worktree.path)) in ours for path in inside)
+
+    return [name for name in names if not ours or not is_ours(name)]
 
 
 async def _why_not_merged(git: Git, worktree: Worktree) -> str | None:

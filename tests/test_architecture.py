@@ -46,7 +46,7 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("hooks.command", "hooks.http", "loading.hook_settings"), 2),
     **dict.fromkeys(("clock", "disk", "disk_target", "processes", "repository", "git_objects"), 2),
     **dict.fromkeys(("recovery", "restoring", "transcript.reading", "checkout_tree", "bases"), 2),
-    **dict.fromkeys(("worktree_journal", "worktree_settling", "worktree_leftovers", "finishing"), 2),
+    **dict.fromkeys(("worktree_journal", "worktree_settling", "worktree_leftovers", "finishing", "furnishing"), 2),
     **dict.fromkeys(
         ("worktree", "worktree_claim", "worktree_names", "checkouts", "snapshot", "snapshot_files", "applying"), 2
     ),

@@ -17,7 +17,19 @@ from agent_core.loading.layers import Layer
 from agent_core.loading.permission_settings import additional_directories, default_mode, policy_of, rules_of
 from agent_core.model.providers import PROVIDERS
 from agent_core.permissions.types import PermissionRule
-from agent_core.settings import BadSetting, Settings, dollars, env_flag, flag, one_of, prices, string, whole
+from agent_core.settings import (
+    BadSetting,
+    Furnishing,
+    Settings,
+    dollars,
+    env_flag,
+    flag,
+    one_of,
+    prices,
+    string,
+    texts,
+    whole,
+)
 
 _MODES = ("default", "acceptEdits", "plan", "dontAsk", "bubble", "inherit")
 
@@ -80,6 +92,11 @@ def _settings(values: Mapping[str, Any], env: Mapping[str, str]) -> Settings:
         max_depth=_env_whole(env, "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH") or whole(values, "maxDepth", 1, 0),
         worktree_base=_base(worktree),
         worktree_location=Path(location).expanduser() if location else None,
+        furnishing=Furnishing(
+            texts(worktree, "symlinkDirectories"),
+            texts(worktree, "sparsePaths"),
+            submodules=flag(worktree, "submodules", False),
+        ),
         cleanup_days=whole(values, "cleanupPeriodDays", 30, 1),
         explore_model=string(values, "exploreModel", "haiku") or "haiku",
         thinking_for_agents=flag(values, "thinkingForAgents", False),

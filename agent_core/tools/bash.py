@@ -67,6 +67,7 @@ class Bash:
                 cwd=ctx.place.cwd,
                 timeout=seconds,
                 max_output=min(_setting("BASH_MAX_OUTPUT_LENGTH", _MAX_OUTPUT), _HIGHEST_MAX_OUTPUT),
+                env=ctx.place.environment,
                 on_output=_bounded(ctx.report),
             )
         except OSError as error:

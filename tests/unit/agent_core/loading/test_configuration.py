@@ -86,7 +86,7 @@ def test_what_the_person_decided_before_counts_when_the_client_says_nothing(tmp_
         ({"permissions": {"allow": ["Bash("]}}, "permissions.allow holds 'Bash(', which is no rule"),
         ({"permissions": {"allow": [5]}}, "permissions.allow holds 5, which is no rule"),
         ({"permissions": {"defaultMode": "yolo"}}, "permissions.defaultMode 'yolo' is no permission mode"),
-        ({"worktree": {"base": "tail"}}, "the setting base must be one of head, not 'tail'"),
+        ({"worktree": {"base": "tail"}}, "the setting base must be one of head, snapshot, fresh, not 'tail'"),
     ],
 )
 def test_a_fault_is_reported_and_hides_nothing_else(tmp_path: Path, content: Any, message: str) -> None:

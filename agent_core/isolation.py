@@ -84,11 +84,8 @@ def _joined(*notes: str | None) -> str | None:
 
 def _empty_submodules(repository: Repository, wanted: Furnishing | None) -> list[str]:
     """C13. Whether there are any costs no call of git."""
-    if (
-        (wanted and wanted.submodules)
-        or repository.toplevel is None
-        or not (repository.toplevel / ".gitmodules").exists()
-    ):
+    top = repository.toplevel
+    if (wanted and wanted.submodules) or top is None or not (top / ".gitmodules").exists():
         return []
     return ["its submodules are empty: set worktree.submodules, or run `git submodule update --init` in it"]
 

@@ -241,7 +241,9 @@ async def test_a_worktree_needs_a_commit_to_start_from(tmp_path: Path, clean_git
     empty = init(tmp_path / "empty")
     async with open_shop(tmp_path, folder=empty.path) as shop:
         words = await refused(shop, WorktreeFailed, isolation="worktree")
-        assert words.endswith("has no commit yet; commit something, or use isolation `none`")
+        assert words.endswith(
+            "has no commit yet; commit something, set worktree.base to `snapshot`, or use isolation `none`"
+        )
 
 
 async def test_c24_a_detached_head_is_a_base_like_any_other(tmp_path: Path, repo: Repo) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,25 @@ async def test_the_whole_path_by_commands(plain: Desk):
     assert doc.text == "# mine\ndef add(a, b):\n    return a + b\n"
     assert path.read_text() == "def add(a, b):\n    return a - b\n"
     editor.close(path)
+
+
+@pytest.mark.spec("ED-4")
+async def test_how_the_work_is_kept_in_git_is_asked(plain: Desk):
+    desk = plain
+    desk.client.hold(ASK)
+    write = use("Write", file_path="new.txt", content="new\n")
+    desk.says(say(write), say("done"))
+    agent = await spawn(desk, isolation="worktree")
+    await wait(desk, agent)
+    finishing = asyncio.ensure_future(command(desk, "finish", {"agentId": agent}))
+    held = await desk.client.held(ASK, timeout=20)
+    titles = ["One commit on a new branch", "The agent's own branch", "Merge into my branch"]
+    assert held.params["actions"] == [{"title": title} for title in titles]
+    held.reply({"title": titles[0]})
+    result = await finishing
+    assert desk.repo.git("rev-parse", result["branch"]) == result["commit"]
+    told = f"The agent's work is commit {result['commit'][:12]} on the branch {result['branch']}"
+    await desk.client.expect("window/showMessage", lambda params: params == {"type": 3, "message": told})
 
 
 async def test_progress_is_begun_reported_and_ended(plain: Desk):

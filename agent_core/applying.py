@@ -19,7 +19,7 @@ from agent_core.recovery import narrow, save
 from agent_core.review import ABSENT, LINK, OTHER, FileInput, FileReview, Outcome, Review, Side, Target
 from agent_core.review_parts import review_file
 from agent_core.review_plans import Conflict, Selection, plans_of
-from agent_core.review_targets import blocked, present, remove_empty_folder
+from agent_core.review_targets import blocked, holds_only, present, remove_empty_folder
 from agent_core.snapshot import Snapshot, TreeChange, blobs, changes
 from agent_core.worktree import Worktree
 
@@ -161,11 +161,15 @@ async def _reviews(
 ) -> list[FileReview]:
     found = await changes(git, worktree, snapshot)
     data = await blobs(git, worktree, found)
-    inputs = [await _input(worktree, target, change, data) for change in found]
+    leaving = frozenset(change.path for change in found if change.status == "deleted")
+    inputs = [await _input(worktree, target, change, data, leaving) for change in found]
     return await to_thread.run_sync(lambda: [review_file(given, rejected.get(given.path, ())) for given in inputs])
 
 
-async def _input(worktree: Worktree, target: ReviewTarget, change: TreeChange, data: Mapping[str, bytes]) -> FileInput:
+async def _input(
+    worktree: Worktree, target: ReviewTarget, change: TreeChange, data: Mapping[str, bytes], leaving: Collection[str]
+) -> FileInput:
+    """A folder of which the agent has deleted everything makes room for its file of that name."""
     old = Side(change.old_mode, data.get(change.old_blob) if change.old_blob else None)
     new = Side(change.new_mode, data.get(change.new_blob) if change.new_blob else None)
     given = FileInput(change.path, change.old_path, change.status, old, new, Target(ABSENT, None))
@@ -173,6 +177,9 @@ async def _input(worktree: Worktree, target: ReviewTarget, change: TreeChange, d
         if reason := await to_thread.run_sync(blocked, worktree, path):
             return evolve(given, target=Target(OTHER, None), blocked=reason)
     at_path = await present(worktree, target, change.path)
+    place = worktree.repository / change.path
+    if at_path.mode == OTHER and await to_thread.run_sync(holds_only, place, worktree.repository, leaving):
+        at_path = Target(ABSENT, None)
     if change.old_path is None:
         return evolve(given, target=at_path)
     at_old = await present(worktree, target, change.old_path)

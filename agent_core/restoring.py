@@ -19,7 +19,7 @@ from agent_core.ports import Git, ReviewTarget
 from agent_core.recovery import recover_refs
 from agent_core.review import ABSENT, EXECUTABLE, LINK, OTHER
 from agent_core.review_plans import Conflict, named
-from agent_core.review_targets import blocked, present
+from agent_core.review_targets import blocked, present, remove_empty_folder
 from agent_core.worktree import Worktree
 
 
@@ -44,7 +44,8 @@ async def restore(
         return Restored(tuple(kept), (), kept)
     done: list[str] = []
     conflicts: list[Conflict] = []
-    known = list(record["after"])
+    # what was not there goes first: it may stand where a folder was
+    known = sorted(record["after"], key=lambda path: path not in record["absent"])
     for path in known if paths is None else paths:
         try:
             if path not in known:
@@ -83,6 +84,8 @@ async def _put_back(
             raise ReviewConflict(f"{path} is open in the editor; close it first")
         await to_thread.run_sync(replace_link, place, now.content, before, (now.mode == LINK, mode == LINK))
         return
+    if before is not None:
+        await to_thread.run_sync(remove_empty_folder, place)
     content: bytes | str | None = before
     if before is not None and isinstance(now.content, str):
         content = before.decode("utf-8", "surrogatepass")

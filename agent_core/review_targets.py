@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
 from anyio import to_thread
@@ -17,7 +18,7 @@ def blocked(worktree: Worktree, path: str) -> str | None:
     """Why `path` must not be written, in words; None when it may be. Looks at the disk; a link at `path` itself is
     fine, since it is replaced and never followed."""
     names = path.split("/")
-    if PurePosixPath(path).is_absolute() or any(name in ("", ".", "..") or "\\" in name for name in names):
+    if PurePosixPath(path).is_absolute() or any(name in ("", ".", "..") or _divides(name) for name in names):
         return f"{path} does not stay inside the repository"
     if any(name.casefold().rstrip(". ") in (".git", "git~1") for name in names):
         return f"{path} is inside a git folder"
@@ -30,6 +31,19 @@ def blocked(worktree: Worktree, path: str) -> str | None:
         if parent.is_symlink():
             return f"{path} leads over the symbolic link {parent.relative_to(worktree.repository)}"
     return None
+
+
+def _divides(name: str) -> bool:
+    """Elsewhere a backslash is a letter as any other."""
+    return os.sep == "\\" and "\\" in name
+
+
+def holds_only(folder: Path, root: Path, paths: Collection[str]) -> bool:
+    """A folder, in which there is nothing but files of `paths`, relative to `root`."""
+    if not folder.is_dir() or folder.is_symlink():
+        return False
+    files = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return all(str(path.relative_to(root)) in paths for path in files)
 
 
 async def present(worktree: Worktree, target: ReviewTarget, path: str) -> Target:

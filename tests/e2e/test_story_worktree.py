@@ -83,6 +83,7 @@ async def test_four_files_are_changed_in_a_worktree_and_taken_over_one_and_then_
         "path": str(place),
         "branch": f"agent-{agent[:8]}",
         "baseCommit": project.git("rev-parse", "HEAD"),
+        "base": "head",
     }
     assert project.git("worktree", "list", "--porcelain").count("\nbranch refs/heads/agent-") == 1
     assert not place.is_relative_to(project.path)

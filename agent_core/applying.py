@@ -19,7 +19,7 @@ from agent_core.recovery import narrow, save
 from agent_core.review import ABSENT, LINK, OTHER, FileInput, FileReview, Outcome, Review, Side, Target
 from agent_core.review_parts import review_file
 from agent_core.review_plans import Conflict, Selection, plans_of
-from agent_core.review_targets import blocked, holds_only, present, remove_empty_folder
+from agent_core.review_targets import Found, blocked, holds_only, present, remove_empty_folder, survey
 from agent_core.snapshot import Snapshot, TreeChange, blobs, changes
 from agent_core.worktree import Worktree
 
@@ -162,27 +162,27 @@ async def _reviews(
     found = await changes(git, worktree, snapshot)
     data = await blobs(git, worktree, found)
     leaving = frozenset(change.path for change in found if change.status == "deleted")
-    inputs = [await _input(worktree, target, change, data, leaving) for change in found]
+    seen = await survey(worktree, target, (name for change in found for name in (change.path, change.old_path) if name))
+    root = worktree.repository
+    free = {name for name, each in seen.items() if each.target.mode == OTHER and holds_only(root / name, root, leaving)}
+    inputs = [_input(change, data, seen, free) for change in found]
     return await to_thread.run_sync(lambda: [review_file(given, rejected.get(given.path, ())) for given in inputs])
 
 
-async def _input(
-    worktree: Worktree, target: ReviewTarget, change: TreeChange, data: Mapping[str, bytes], leaving: Collection[str]
+def _input(
+    change: TreeChange, data: Mapping[str, bytes], seen: Mapping[str, Found], free: Collection[str]
 ) -> FileInput:
-    """A folder of which the agent has deleted everything makes room for its file of that name."""
+    """`free` are folders of which the agent has deleted everything: they make room for its file of that name."""
     old = Side(change.old_mode, data.get(change.old_blob) if change.old_blob else None)
     new = Side(change.new_mode, data.get(change.new_blob) if change.new_blob else None)
     given = FileInput(change.path, change.old_path, change.status, old, new, Target(ABSENT, None))
     for path in filter(None, (change.path, change.old_path)):
-        if reason := await to_thread.run_sync(blocked, worktree, path):
+        if reason := seen[path].blocked:
             return evolve(given, target=Target(OTHER, None), blocked=reason)
-    at_path = await present(worktree, target, change.path)
-    place = worktree.repository / change.path
-    if at_path.mode == OTHER and await to_thread.run_sync(holds_only, place, worktree.repository, leaving):
-        at_path = Target(ABSENT, None)
+    at_path = Target(ABSENT, None) if change.path in free else seen[change.path].target
     if change.old_path is None:
         return evolve(given, target=at_path)
-    at_old = await present(worktree, target, change.old_path)
+    at_old = seen[change.old_path].target
     if at_old.content is None and at_path.content is not None:
         return evolve(given, target=at_path, moved=True)
     return evolve(given, target=at_old, occupied=at_path != Target(ABSENT, None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from anyio import to_thread
@@ -16,8 +17,8 @@ class DiskTarget:
     """ReviewTarget for closed files. OSError passes through; then the file is as it was. Folders that a deletion
     leaves empty stay."""
 
-    async def read(self, path: Path) -> bytes | str | None:
-        return await to_thread.run_sync(_read, path)
+    async def read_all(self, paths: Sequence[Path]) -> list[bytes | str | OSError | None]:
+        return await to_thread.run_sync(lambda: [_read_or_fault(path) for path in paths])
 
     async def write(
         self, path: Path, before: bytes | str | None, after: bytes | str | None, executable: bool | None = None
@@ -35,6 +36,13 @@ class DiskTarget:
         if after is not None and executable is not None:
             await to_thread.run_sync(set_executable, path, executable)
         await to_thread.run_sync(_check, path, after)
+
+
+def _read_or_fault(path: Path) -> bytes | OSError | None:
+    try:
+        return _read(path)
+    except OSError as error:
+        return error
 
 
 def _read(path: Path) -> bytes | None:

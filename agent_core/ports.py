@@ -154,7 +154,9 @@ class ReviewTarget(Protocol):
     ends, no BOM unless the editor keeps it in the text); None: there is no such file.
     """
 
-    async def read(self, path: Path) -> bytes | str | None: ...
+    async def read_all(self, paths: Sequence[Path]) -> list[bytes | str | OSError | None]:
+        """One for each path; an error in place of what cannot be read."""
+        ...
 
     async def write(
         self, path: Path, before: bytes | str | None, after: bytes | str | None, executable: bool | None = None

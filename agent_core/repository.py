@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -210,20 +210,29 @@ async def find_repository(git: Git, cwd: Path) -> Repository:
 async def at_once(git: Git, cwd: Path, *questions: tuple[str, ...]) -> list[bytes]:
     """The answers, each empty where there is none. Several gits take no longer than one, while there are processors."""
     answers = [b""] * len(questions)
-    faults: list[WorktreeFailed] = []
 
     async def ask(index: int, question: tuple[str, ...]) -> None:
+        answers[index] = await git.run(cwd, *question, ok=(0, 1, 128))
+
+    await side_by_side(*(partial(ask, index, question) for index, question in enumerate(questions)))
+    return answers
+
+
+async def side_by_side(*works: Callable[[], Awaitable[None]]) -> None:
+    """All of them at once; the first WorktreeFailed when one fails, which a task group would wrap."""
+    faults: list[WorktreeFailed] = []
+
+    async def do(work: Callable[[], Awaitable[None]]) -> None:
         try:
-            answers[index] = await git.run(cwd, *question, ok=(0, 1, 128))
-        except WorktreeFailed as error:  # raised in the group it would arrive wrapped
+            await work()
+        except WorktreeFailed as error:
             faults.append(error)
 
     async with anyio.create_task_group() as group:
-        for index, question in enumerate(questions):
-            group.start_soon(ask, index, question)
+        for work in works:
+            group.start_soon(do, work)
     if faults:
         raise faults[0]
-    return answers
 
 
 async def hidden_by_index(git: Git, cwd: Path, env: Mapping[str, str]) -> list[str]:

@@ -16,6 +16,7 @@ The worktree's index is read, never written. Ignored untracked files are left ou
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,10 +24,11 @@ from pathlib import Path
 from anyio import to_thread
 from attrs import frozen
 
+from agent_core.errors import GitFailed
 from agent_core.git_objects import commit_tree, read_blobs, update_index, write_tree
 from agent_core.ports import Git
 from agent_core.review import SUBMODULE, ChangeStatus
-from agent_core.snapshot_files import agent_entries, base_entries, candidates, smudged
+from agent_core.snapshot_files import agent_entries, candidates, smudged
 from agent_core.worktree import Worktree
 
 _STATUS: Mapping[str, ChangeStatus] = {
@@ -71,23 +73,34 @@ async def take(git: Git, worktree: Worktree, agent_id: str) -> Snapshot:
     WorktreeFailed when the worktree is gone or git fails.
     """
     env = await to_thread.run_sync(worktree.environment)
-    paths, submodules = await candidates(git, worktree, env)
+    found = await candidates(git, worktree, env)
     # in the worktree's own git folder: same disk, private, and gone with the worktree after a crash
     with tempfile.TemporaryDirectory(prefix="agent-ls-", dir=worktree.git_dir) as folder:
         stage = Path(folder)
         index = {**env, "GIT_INDEX_FILE": str(stage / "index")}
-        await git.run(worktree.path, "read-tree", worktree.base_commit, env=index)
-        before = await base_entries(git, worktree, paths, index)
-        await update_index(git, stage, await smudged(git, stage, before, index), index)
+        await _begin_index(git, worktree, env, stage / "index")
+        converted = await smudged(git, stage, found.base, index)
+        if converted:
+            await update_index(git, stage, converted, index)
         base = await write_tree(git, stage, index)
-        entries, skipped = await agent_entries(git, worktree, paths, stage, before, env)
+        entries, skipped = await agent_entries(git, worktree, list(found.paths), stage, found.base, env)
         await update_index(git, stage, entries, index)
-        if submodules:  # git reads their HEAD itself, without running anything in them
-            listing = b"".join(os.fsencode(path) + b"\0" for path in submodules)
+        if found.submodules:  # git reads their HEAD itself, without running anything in them
+            listing = b"".join(os.fsencode(path) + b"\0" for path in found.submodules)
             await git.run(worktree.path, "update-index", "--add", "--remove", "-z", "--stdin", env=index, stdin=listing)
         tree = await write_tree(git, stage, index)
     commit = await _anchor(git, worktree, agent_id, base, tree)
     return Snapshot(base, tree, commit, worktree.base_commit, tuple(sorted(skipped)))
+
+
+async def _begin_index(git: Git, worktree: Worktree, env: Mapping[str, str], index: Path) -> None:
+    """One of the base. A copy of the worktree's own, where nothing is staged in that, knows its trees already."""
+    unstaged = ("diff-index", "--cached", "--quiet", "--ignore-submodules=none", worktree.base_commit, "--")
+    try:
+        await git.run(worktree.path, *unstaged, env=env)
+        await to_thread.run_sync(shutil.copyfile, worktree.git_dir / "index", index)
+    except (GitFailed, OSError):
+        await git.run(worktree.path, "read-tree", worktree.base_commit, env={**env, "GIT_INDEX_FILE": str(index)})
 
 
 async def _anchor(git: Git, worktree: Worktree, agent_id: str, base: str, tree: str) -> str:

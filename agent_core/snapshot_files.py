@@ -8,50 +8,80 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from anyio import to_thread
+from attrs import frozen
 
 from agent_core.furnishing import made
 from agent_core.git_objects import TreeEntry, store_files
 from agent_core.ports import Git
-from agent_core.repository import hidden_by_index
+from agent_core.repository import hidden_by_index, side_by_side
 from agent_core.review import ABSENT, EXECUTABLE, FILE, LINK, SUBMODULE
 from agent_core.worktree import Worktree
 
 
-async def candidates(git: Git, worktree: Worktree, env: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Paths that may differ from the base, and those of submodules. Compares by time stamps, so it hashes nothing."""
+@frozen
+class Candidates:
+    """Paths that may differ from the base, and those of submodules; `base` are the files of the former that it has."""
+
+    paths: tuple[str, ...]
+    submodules: tuple[str, ...]
+    base: Mapping[str, TreeEntry]
+
+
+async def candidates(git: Git, worktree: Worktree, env: Mapping[str, str]) -> Candidates:
+    """Compares by time stamps, so it hashes nothing."""
     diff = ("diff-index", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-ext-diff", "--ignore-submodules=dirty")
-    tracked = (await git.run(worktree.path, *diff, worktree.base_commit, "--", env=env)).split(b"\0")
-    untracked = await git.run(worktree.path, "ls-files", "-z", "--others", "--exclude-standard", env=env)
+    tracked = b""
+    untracked = b""
+    hidden: list[str] = []
+
+    async def look_at_tracked() -> None:
+        nonlocal tracked
+        tracked = await git.run(worktree.path, *diff, worktree.base_commit, "--", env=env)
+
+    async def look_for_others() -> None:
+        nonlocal untracked, hidden
+        untracked = await git.run(worktree.path, "ls-files", "-z", "--others", "--exclude-standard", env=env)
+        hidden = await hidden_by_index(git, worktree.path, env)
+
+    await side_by_side(look_at_tracked, look_for_others)
     paths: dict[str, None] = {}
     submodules: dict[str, None] = {}
-    for info, name in zip(tracked[::2], tracked[1::2], strict=False):
-        old, new = info.decode().lstrip(":").split()[:2]
-        target = submodules if SUBMODULE in (old, new) else paths
-        target[os.fsdecode(name)] = None
+    base: dict[str, TreeEntry] = {}
+    words = tracked.split(b"\0")
+    for info, name in zip(words[::2], words[1::2], strict=False):
+        old, new, blob, *_ = info.decode().lstrip(":").split()
+        path = os.fsdecode(name)
+        if SUBMODULE in (old, new):
+            submodules[path] = None
+        else:
+            paths[path] = None
+        if old != ABSENT:
+            base[path] = TreeEntry(path, old, blob)
     ours = made(worktree).unchanged(worktree.path)
     paths.update((name, None) for name in map(os.fsdecode, untracked.split(b"\0")) if name and name not in ours)
-    paths.update(dict.fromkeys(await hidden_by_index(git, worktree.path, env)))
-    return list(paths), list(submodules)
+    unknown = [path for path in hidden if path not in base]
+    paths.update(dict.fromkeys(hidden))
+    base.update(await _in_base(git, worktree, unknown, env))
+    return Candidates(tuple(paths), tuple(submodules), base)
 
 
-async def base_entries(
-    git: Git, worktree: Worktree, paths: Sequence[str], index: Mapping[str, str]
-) -> dict[str, TreeEntry]:
-    wanted = set(paths)
-    output = await git.run(worktree.path, "ls-files", "-z", "--stage", env=index)
-    entries = {}
-    for line in output.split(b"\0"):
-        info, _, name = line.partition(b"\t")
-        if (path := os.fsdecode(name)) in wanted:
-            mode, blob, _ = info.decode().split()
-            entries[path] = TreeEntry(path, mode, blob)
-    return entries
+async def _in_base(git: Git, worktree: Worktree, paths: Sequence[str], env: Mapping[str, str]) -> dict[str, TreeEntry]:
+    if not paths:
+        return {}
+    command = ("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", worktree.base_commit, "--", *paths)
+    lines = [line.partition(b"\t") for line in (await git.run(worktree.path, *command, env=env)).split(b"\0") if line]
+    found = {os.fsdecode(name): info.decode().split() for info, _, name in lines}
+    return {path: TreeEntry(path, mode, blob) for path, (mode, _, blob) in found.items()}
+
+
+_CONVERTING = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
 
 
 async def smudged(git: Git, stage: Path, base: Mapping[str, TreeEntry], index: Mapping[str, str]) -> list[TreeEntry]:
-    """The base's files as a checkout writes them. The stage holds no .gitattributes, so git takes those of the index,
-    which is the base."""
-    files = [entry for entry in base.values() if entry.mode in (FILE, EXECUTABLE)]
+    """The base's files as a checkout writes them, those that it writes in another form. The stage holds no
+    .gitattributes, so git takes those of the index, which is the base."""
+    plain = {entry.path: entry for entry in base.values() if entry.mode in (FILE, EXECUTABLE)}
+    files = [plain[path] for path in await _converted(git, stage, list(plain), index)]
     if not files:
         return []
     listing = b"".join(os.fsencode(entry.path) + b"\0" for entry in files)
@@ -61,6 +91,25 @@ async def smudged(git: Git, stage: Path, base: Mapping[str, TreeEntry], index: M
     oids = await store_files(git, stage, [stage / os.fsdecode(name) for name, _, _ in lines], env)
     written = {os.fsdecode(path): oid for (_, _, path), oid in zip(lines, oids, strict=True)}
     return [TreeEntry(entry.path, entry.mode, written[entry.path]) for entry in files]
+
+
+async def _converted(git: Git, stage: Path, paths: Sequence[str], index: Mapping[str, str]) -> list[str]:
+    """Those whose attributes, or the configuration, may mean another form on the disk; to ask is much cheaper than to
+    write them all."""
+    if not paths:
+        return []
+    env = {**index, "GIT_WORK_TREE": str(stage)}
+    automatic = await git.run(stage, "config", "--get", "core.autocrlf", env=env, ok=(0, 1))
+    if automatic.strip() not in (b"", b"false"):
+        return list(paths)
+    listing = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    command = ("check-attr", "--cached", "-z", "--stdin", *_CONVERTING)
+    words = (await git.run(stage, *command, env=env, stdin=listing)).split(b"\0")
+    marked = {name for name, value in zip(words[::3], words[2::3], strict=False) if value not in _PLAIN}
+    return [path for path in paths if os.fsencode(path) in marked]
+
+
+_PLAIN = (b"unspecified", b"unset")
 
 
 async def agent_entries(

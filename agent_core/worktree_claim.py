@@ -16,7 +16,7 @@ from attrs import frozen
 from agent_core.errors import GitFailed, WorktreeFailed
 from agent_core.ports import Git
 from agent_core.repository import Repository
-from agent_core.worktree_journal import enter, strike
+from agent_core.worktree_journal import confirm, enter, strike
 from agent_core.worktree_names import slugs
 
 _REASON = re.compile(r"agent-ls (\d{1,9}): ")
@@ -34,14 +34,17 @@ async def claim_place(
     for slug in slugs(agent_id):
         if location / slug in listed or registration(repository.common_dir, slug).exists():
             continue
-        if (claim := Claim.make(location / slug)) is None:
+        if (entry := enter(location / slug, agent_id, repository.toplevel, commit)) is None:
             continue
-        enter(claim.path, agent_id, repository.toplevel, commit)
+        if (claim := Claim.make(location / slug)) is None:
+            strike(location / slug)
+            continue
+        confirm(entry)
         with anyio.CancelScope(shield=True):  # else a cancellation would leave open whose branch it is
             if await _make_branch(git, repository.toplevel, slug, commit):
                 return claim
-        strike(claim.path)
         claim.path.rmdir()
+        strike(claim.path)
         claim.close()
     raise WorktreeFailed(f"no free name for a worktree of agent {agent_id} in {location}; remove old worktrees there")
 

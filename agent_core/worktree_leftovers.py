@@ -21,7 +21,7 @@ from agent_core.errors import WorktreeFailed
 from agent_core.ports import Git
 from agent_core.repository import Repository, find_repository
 from agent_core.worktree import Worktree, is_unfinished, is_untouched, release, reopen
-from agent_core.worktree_claim import is_alive, locked_by
+from agent_core.worktree_claim import is_alive, locked_by, registration
 from agent_core.worktree_journal import Entry, entries, strike
 from agent_core.worktree_settling import remove_unfinished, settle, sweep
 
@@ -72,6 +72,9 @@ def _alone(location: Path) -> Iterator[bool]:
 
 async def _settle_one(git: Git, entry: Entry, known: Mapping[Path, datetime | None], before: datetime) -> str | None:
     """Why it was kept, when nobody knows of it."""
+    if not entry.made:
+        await _settle_claim(git, entry)
+        return None
     try:
         repository = await find_repository(git, entry.repository)
         worktree = await reopen(git, repository, entry.path, entry.path.name, entry.commit)
@@ -86,6 +89,15 @@ async def _settle_one(git: Git, entry: Entry, known: Mapping[Path, datetime | No
             await release(git, worktree)
         return None
     return await _settle_registered(git, repository, worktree, is_known=entry.path in known)
+
+
+async def _settle_claim(git: Git, entry: Entry) -> None:
+    """Nothing but an empty folder can be there, unless it is somebody else's."""
+    with suppress(WorktreeFailed, OSError):
+        repository = await find_repository(git, entry.repository)
+        if not registration(repository.common_dir, entry.path.name).exists():
+            entry.path.rmdir()
+    strike(entry.path)
 
 
 async def _settle_registered(git: Git, repository: Repository, worktree: Worktree, *, is_known: bool) -> str | None:

@@ -6,7 +6,7 @@ by us; a reviewed change goes to the buffer whenever there is one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -184,9 +184,11 @@ class EditorTarget:
     documents: Buffers
     disk: DiskTarget = field(factory=DiskTarget)
 
-    async def read(self, path: Path) -> bytes | str | None:
-        document = self.documents.find(path)
-        return document.text if document else await self.disk.read(path)
+    async def read_all(self, paths: Sequence[Path]) -> list[bytes | str | OSError | None]:
+        found = {path: document.text for path in paths if (document := self.documents.find(path)) is not None}
+        closed = [path for path in paths if path not in found]
+        contents = dict(zip(closed, await self.disk.read_all(closed), strict=True)) if closed else {}
+        return [found[path] if path in found else contents[path] for path in paths]
 
     async def write(
         self, path: Path, before: bytes | str | None, after: bytes | str | None, executable: bool | None = None

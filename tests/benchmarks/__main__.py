@@ -50,6 +50,7 @@ async def _single(place: Setting, runs: int) -> tuple[list[Row], list[str]]:
     for _ in range(runs):
         product.append(statistics.median(await measures.product_gaps(place)))
         floor.append(statistics.median(measures.floor_gaps(place)))
+    reviews, plain_git = await measures.review(place, runs * 3)
     cancels = [await measures.cancel(place) for _ in range(runs)]
     stalls = [await measures.stalled_client(place) for _ in range(max(1, runs // 2))]
     rows: list[Row] = [
@@ -59,13 +60,18 @@ async def _single(place: Setting, runs: int) -> tuple[list[Row], list[str]]:
         ("spawn answered, warm", [answered for answered, _ in warm], None, MS),
         ("spawn to first model request, warm", [request for _, request in warm], None, MS),
         *((f"the same, isolated, in {files:,} files", seconds, 60, MS) for files, seconds in isolated.items()),
+        ("review of 1,000 changed files in 50,000", reviews, 500, MS),
+        ("   plain git: snapshot and difference", plain_git, None, MS),
         ("tool turn: answer sent to next request", product, 5, MS),
         ("tool turn of the floor (same SDK)", floor, None, MS),
         ("stop to closed socket", cancels, 10, MS),
         ("longest extra gap while the client stalls 2 s", stalls, 50, MS),
         (f"permission decision, {decisions.RULES} rules", decisions.measure(runs * 200), 1, MS),
     ]
-    return rows, [f"tool turn {_ratio(product, floor):.2f} (target 2.5)"]
+    return rows, [
+        f"tool turn {_ratio(product, floor):.2f} (target 2.5)",
+        f"review {_ratio(reviews, plain_git):.2f} (target 2)",
+    ]
 
 
 async def _crowd(place: Setting, runs: int) -> tuple[list[Row], list[str]]:

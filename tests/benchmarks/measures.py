@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
 import subprocess
 import sys
 import time
@@ -62,6 +64,44 @@ async def isolated_spawn(setting: Setting, files: int) -> float:
         agent = (await connection.request("agent/spawn", {"prompt": "hello", "isolation": "worktree"}))["agent"]
         await connection.request("agent/wait", {"agentId": agent["id"]})
         return (float(large.log()[before]["arrived_ns"]) - begun_ns) / 1e9
+
+
+async def review(setting: Setting, rounds: int) -> tuple[list[float], list[float]]:
+    """Reviews of 1,000 changed files of 50,000 with a warm stat cache, and each time plain git's own way to the same:
+    a copy of the index, add, a tree, and the difference."""
+    large = setting.with_files(50_000)
+    write = {"type": "tool_use", "name": "Write", "input": {"file_path": "new.txt", "content": "new\n"}}
+    large.set_script({"conversations": [{"turns": [{"content": [write]}, {"content": ["done"]}]}]})
+    product, floor = [], []
+    async with large.server() as (connection, _):
+        params = {"prompt": "write", "isolation": "worktree", "permissionMode": "acceptEdits"}
+        agent = (await connection.request("agent/spawn", params))["agent"]
+        info = (await connection.request("agent/wait", {"agentId": agent["id"]}))["agent"]
+        top = Path(info["worktree"]["path"])
+        for number in range(0, 50_000, 50):
+            with (top / f"d{number // 100}" / f"f{number}.txt").open("a") as file:
+                file.write("changed\n")
+        await connection.request("agent/review", {"agentId": agent["id"]})
+        for _ in range(rounds):
+            begun = time.perf_counter()
+            found = await connection.request("agent/review", {"agentId": agent["id"]})
+            product.append(time.perf_counter() - begun)
+            assert found["stats"]["files"] == 1001, found["stats"]
+            floor.append(_plain_git(top, info["worktree"]["baseCommit"], large.folder / "index"))
+    return product, floor
+
+
+def _plain_git(top: Path, base: str, index: Path) -> float:
+    begun = time.perf_counter()
+    env = {**os.environ, "GIT_INDEX_FILE": str(index)}
+    git = ["git", "-C", str(top)]
+    own = subprocess.run([*git, "rev-parse", "--git-path", "index"], capture_output=True, check=True).stdout
+    shutil.copy2(top / os.fsdecode(own.strip()), index)
+    subprocess.run([*git, "add", "-A"], env=env, check=True)
+    tree = subprocess.run([*git, "write-tree"], env=env, capture_output=True, check=True).stdout.decode().strip()
+    diff = [*git, "diff-tree", "-r", "-M", "-p", "--raw", base, tree]
+    subprocess.run(diff, env=env, capture_output=True, check=True)
+    return time.perf_counter() - begun
 
 
 async def product_gaps(setting: Setting) -> list[float]:

@@ -293,7 +293,8 @@ async def test_a_folder_without_git_cannot_isolate(desk: Desk, tmp_path: Path):
 async def test_a_repository_without_a_commit_cannot_isolate(desk: Desk, tmp_path: Path):
     repo = init(tmp_path / "unborn")
     message = await spawn_refused(desk, repo)
-    assert message == f"the repository {repo.path} has no commit yet; commit something, or use isolation `none`"
+    fix = "commit something, set worktree.base to `snapshot`, or use isolation `none`"
+    assert message == f"the repository {repo.path} has no commit yet; {fix}"
     assert repo.state() == {
         "worktrees": f"worktree {repo.path}\nHEAD {'0' * 40}\nbranch refs/heads/main",
         "branches": "",

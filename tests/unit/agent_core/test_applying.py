@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,9 @@ class Editor:
         self.refuses: set[str] = set()
         self.distorts: set[str] = set()
 
-    async def read(self, path: Path) -> bytes | str | None:
-        return self.buffers[path.name] if path.name in self.buffers else await self.disk.read(path)
+    async def read_all(self, paths: Sequence[Path]) -> list[bytes | str | OSError | None]:
+        on_disk = await self.disk.read_all(paths)
+        return [self.buffers.get(path.name, data) for path, data in zip(paths, on_disk, strict=True)]
 
     async def write(self, path: Path, before: Any, after: Any, executable: bool | None = None) -> None:
         if path.name in self.refuses:
@@ -317,10 +319,10 @@ async def test_file_and_folder_change_places(case: Case) -> None:
     (case.agent.path / "a.txt").unlink()
     shutil.rmtree(case.agent.path / "src")
     case.agent.write({"a.txt/inner": "inner", "src": "file"})
-    first = await case.apply()
-    assert [conflict.path for conflict in first.conflicts] == ["src"]  # its folder was not empty yet
-    second = await case.apply()
-    assert (second.conflicts, second.remaining) == ((), 0)
+    alone = await case.apply(Selection("src"))
+    assert [conflict.path for conflict in alone.conflicts] == ["src"]  # its folder is not empty yet
+    everything = await case.apply()
+    assert (everything.conflicts, everything.remaining) == ((), 0)
     assert case.files() == case.files(case.agent)
 
 
@@ -416,7 +418,7 @@ async def test_path_over_a_link_out_of_the_repository_is_refused(case: Case, tmp
         ("a/../../x", "a/../../x does not stay inside the repository"),
         ("/etc/x", "/etc/x does not stay inside the repository"),
         ("a//b", "a//b does not stay inside the repository"),
-        ("a\\..\\b", "a\\..\\b does not stay inside the repository"),
+        ("a\\..\\b", None),  # two letters more, here
         (".git/hooks/x", ".git/hooks/x is inside a git folder"),
         ("sub/.GIT/config", "sub/.GIT/config is inside a git folder"),
         (".git. /config", ".git. /config is inside a git folder"),
@@ -436,9 +438,9 @@ async def test_bare_folder_inside_the_checkout_is_a_git_folder(case: Case) -> No
 
 async def test_disk_target_checks_before_and_verifies_after(tmp_path: Path) -> None:
     target, path = DiskTarget(), tmp_path / "new/f"
-    assert await target.read(path) is None
+    assert await target.read_all([path]) == [None]
     await target.write(path, None, b"one", executable=True)
-    assert (await target.read(path), path.stat().st_mode & 0o111 != 0) == (b"one", True)
+    assert (*await target.read_all([path]), path.stat().st_mode & 0o111 != 0) == (b"one", True)
     with pytest.raises(ReviewConflict, match="was changed meanwhile"):
         await target.write(path, b"other", b"two")
     with pytest.raises(ReviewConflict, match="was changed meanwhile"):

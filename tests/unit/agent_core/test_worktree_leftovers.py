@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -130,7 +131,23 @@ async def test_what_a_living_process_makes_is_left_alone(repo: Repo, tmp_path: P
     assert (worktree.git_dir / "locked").exists()
     [entry] = entries(tmp_path / "wt")
     head = repo.git("rev-parse", "HEAD")
-    assert entry == Entry(worktree.path, AGENT, repo.path, head, os.getpid())
+    assert entry == Entry(worktree.path, AGENT, repo.path, head, os.getpid(), made=True)
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+async def test_c1_killed_before_the_folder_was_surely_ours_takes_away_nothing_but_an_empty_one(
+    repo: Repo, tmp_path: Path, theirs: bool
+) -> None:
+    worktree = await left_by_dead(repo, tmp_path / "wt")
+    other = tmp_path / "wt/agent-ffffffff"
+    other.mkdir()
+    [journal] = (tmp_path / "wt").glob("*.json")
+    values = {**json.loads(journal.read_bytes()), "path": str(other), "made": False}
+    other.with_suffix(".json").write_text(json.dumps(values))
+    if theirs:
+        (other / "x").write_text("theirs")
+    assert await settled(tmp_path / "wt", {worktree.path: None}) == []
+    assert (other.exists(), other.with_suffix(".json").exists()) == (theirs, False)
 
 
 async def test_c2_the_lock_of_a_person_is_never_taken_away(repo: Repo, tmp_path: Path) -> None:

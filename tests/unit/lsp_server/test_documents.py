@@ -129,9 +129,9 @@ async def test_a_buffer_is_found_through_a_link(tmp_path: Path) -> None:
 async def test_reviewed_changes_go_to_any_open_buffer(tmp_path: Path) -> None:
     path, editor = tmp_path / "a", Editor()
     path.write_bytes(b"a\n")
-    assert await editor.target.read(path) == b"a\n"
+    assert await editor.target.read_all([path]) == [b"a\n"]
     editor.open(path, "a\n")
-    assert await editor.target.read(path) == "a\n"
+    assert await editor.target.read_all([path]) == ["a\n"]
     await editor.target.write(path, "a\n", "b\n")
     assert (path.read_bytes(), editor.edits) == (b"a\n", ["b\n"])
 

@@ -25,8 +25,9 @@ from anyio import to_thread
 from attrs import frozen
 
 from agent_core.errors import GitFailed
-from agent_core.git_objects import commit_tree, read_blobs, update_index, write_tree
+from agent_core.git_objects import TreeEntry, commit_tree, read_blobs, update_index, write_tree
 from agent_core.ports import Git
+from agent_core.repository import side_by_side
 from agent_core.review import SUBMODULE, ChangeStatus
 from agent_core.snapshot_files import agent_entries, candidates, smudged
 from agent_core.worktree import Worktree
@@ -78,12 +79,22 @@ async def take(git: Git, worktree: Worktree, agent_id: str) -> Snapshot:
     with tempfile.TemporaryDirectory(prefix="agent-ls-", dir=worktree.git_dir) as folder:
         stage = Path(folder)
         index = {**env, "GIT_INDEX_FILE": str(stage / "index")}
-        await _begin_index(git, worktree, env, stage / "index")
-        converted = await smudged(git, stage, found.base, index)
-        if converted:
-            await update_index(git, stage, converted, index)
-        base = await write_tree(git, stage, index)
-        entries, skipped = await agent_entries(git, worktree, list(found.paths), stage, found.base, env)
+        base = ""
+        entries: list[TreeEntry] = []
+        skipped: list[str] = []
+
+        async def freeze_base() -> None:
+            nonlocal base
+            await _begin_index(git, worktree, env, stage / "index")
+            if converted := await smudged(git, stage, found.base, index):
+                await update_index(git, stage, converted, index)
+            base = await write_tree(git, stage, index)
+
+        async def freeze_agent() -> None:
+            nonlocal entries, skipped
+            entries, skipped = await agent_entries(git, worktree, list(found.paths), stage, found.base, env)
+
+        await side_by_side(freeze_base, freeze_agent)
         await update_index(git, stage, entries, index)
         if found.submodules:  # git reads their HEAD itself, without running anything in them
             listing = b"".join(os.fsencode(path) + b"\0" for path in found.submodules)

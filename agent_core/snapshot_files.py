@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -120,23 +122,51 @@ async def agent_entries(
     base: Mapping[str, TreeEntry],
     env: Mapping[str, str],
 ) -> tuple[list[TreeEntry], list[str]]:
-    """The agent's files, and the paths that cannot be read. Copied aside first: they may change or vanish meanwhile."""
+    """The agent's files, and the paths that cannot be read. Taken aside first: they may change or vanish meanwhile."""
     answer = await git.run(worktree.path, "config", "--type=bool", "--get", "core.fileMode", env=env, ok=(0, 1))
     keeps_modes = answer.strip() != b"false"
     targets = [stage / f"copy{number}" for number in range(len(paths))]
-    modes = await to_thread.run_sync(lambda: [_copy(worktree.path, *pair) for pair in zip(paths, targets, strict=True)])
-    copied = [target for target, mode in zip(targets, modes, strict=True) if mode not in (ABSENT, None)]
-    oids = iter(await store_files(git, stage, copied, env))
+    pairs = list(zip(paths, targets, strict=True))
+    found = await to_thread.run_sync(lambda: [_take(worktree.path, *pair) for pair in pairs])
+    oids = await _stored(git, worktree, [each.data for each in found], targets, env)
     entries, skipped = [], []
-    for path, mode in zip(paths, modes, strict=True):
-        if mode is None:
+    for path, each, oid in zip(paths, found, oids, strict=True):
+        if each.mode is None:
             skipped.append(path)
-        elif mode == ABSENT and path in base:
+        elif each.mode == ABSENT and path in base:
             entries.append(TreeEntry(path, ABSENT, base[path].blob))
-        elif mode != ABSENT:
-            entries.append(TreeEntry(path, mode if keeps_modes else _mode_in(base.get(path), mode), next(oids)))
+        elif each.mode != ABSENT:
+            entries.append(TreeEntry(path, each.mode if keeps_modes else _mode_in(base.get(path), each.mode), oid))
     # a file may go away where a folder comes: first take out, then put in
     return sorted(entries, key=lambda entry: entry.mode != ABSENT), skipped
+
+
+async def _stored(
+    git: Git, worktree: Worktree, contents: Sequence[bytes | None], targets: Sequence[Path], env: Mapping[str, str]
+) -> list[str]:
+    """Object ids, in order; "" where there is neither content nor a copy. What git has already, as most of what a
+    review before this one saw, is not written again."""
+    algorithm = "sha1" if len(worktree.base_commit) == 40 else "sha256"
+    oids = [_blob_id(data, algorithm) if data is not None else "" for data in contents]
+    asked = "".join(f"{oid}\n" for oid in oids if oid).encode()
+    told = await git.run(worktree.path, "cat-file", "--batch-check", env=env, stdin=asked) if asked else b""
+    missing = {line.split()[0].decode() for line in told.splitlines() if line.endswith(b"missing")}
+
+    def put_aside() -> list[int]:
+        new = [number for number, oid in enumerate(oids) if oid in missing]
+        for number in new:
+            targets[number].write_bytes(contents[number] or b"")
+        return sorted([*new, *(number for number, oid in enumerate(oids) if not oid and targets[number].exists())])
+
+    numbers = await to_thread.run_sync(put_aside)
+    written = await store_files(git, worktree.git_dir, [targets[number] for number in numbers], env)
+    for number, oid in zip(numbers, written, strict=True):
+        oids[number] = oid
+    return oids
+
+
+def _blob_id(data: bytes, algorithm: str) -> str:
+    return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _mode_in(before: TreeEntry | None, mode: str) -> str:
@@ -146,27 +176,51 @@ def _mode_in(before: TreeEntry | None, mode: str) -> str:
     return before.mode if before is not None and before.mode in (FILE, EXECUTABLE) else FILE
 
 
-def _copy(root: Path, path: str, to: Path) -> str | None:
-    """The mode git would record; ABSENT when there is nothing git can hold; None when it cannot be read."""
+_BLOCK = 1 << 16
+_MOST = 1 << 20
+"""Bytes that are read at once, and of a file that is kept in memory."""
+
+
+@frozen
+class _Taken:
+    """`mode` as git would record it; ABSENT when there is nothing that git can hold, None when it cannot be read.
+    `data` None: it is large, and was copied."""
+
+    mode: str | None
+    data: bytes | None = None
+
+
+def _take(root: Path, path: str, to: Path) -> _Taken:
     source = root / path
     try:
         if path.endswith("/") or any(parent.is_symlink() for parent in _parents(root, source)):
-            return None if path.endswith("/") else ABSENT
+            return _Taken(None if path.endswith("/") else ABSENT)
         mode = source.lstat().st_mode
         if stat.S_ISLNK(mode):
-            to.write_bytes(os.fsencode(source.readlink()))
-            return LINK
+            return _Taken(LINK, os.fsencode(source.readlink()))
         if not stat.S_ISREG(mode):
-            return ABSENT
-        descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as reading, to.open("wb") as writing:
-            while block := reading.read(1 << 20):
-                writing.write(block)
+            return _Taken(ABSENT)
+        data = _read(source, to)
     except (FileNotFoundError, NotADirectoryError):
-        return ABSENT
+        return _Taken(ABSENT)
     except OSError:
-        return None
-    return EXECUTABLE if mode & stat.S_IXUSR else FILE
+        return _Taken(None)
+    return _Taken(EXECUTABLE if mode & stat.S_IXUSR else FILE, data)
+
+
+def _read(source: Path, to: Path) -> bytes | None:
+    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb", buffering=0) as reading:
+        data = b""
+        while len(data) <= _MOST:
+            block = reading.read(_BLOCK)
+            if not block:
+                return data
+            data += block
+        with to.open("wb") as writing:
+            writing.write(data)
+            shutil.copyfileobj(reading, writing, _BLOCK)
+    return None
 
 
 def _parents(root: Path, path: Path) -> Iterable[Path]:

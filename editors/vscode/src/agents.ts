@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import type { Connection } from "./client";
 import type { Ask, Asks } from "./permission";
-import type { AgentInfo, ProgressParams, Usage } from "./protocol";
+import type { AgentInfo, WorktreeInfo, ProgressParams, Usage } from "./protocol";
 import { count, duration, plural, visible, who } from "./text";
 
 const LIVE = new Set<string>(["pending", "running", "waiting"]);
@@ -205,6 +205,10 @@ export function isForkable(info: AgentInfo): boolean {
   return info.usage.turns > 0;
 }
 
+function baseOf({ base, baseCommit }: WorktreeInfo): string {
+  return base === "snapshot" ? "your files as they were" : baseCommit.slice(0, 8);
+}
+
 /** Changes wait in a worktree of its own. */
 export function isReviewable(info: AgentInfo): boolean {
   return info.worktree !== undefined;
@@ -367,7 +371,8 @@ export class AgentsView implements vscode.TreeDataProvider<AgentNode>, vscode.Di
       doing && `Now: ${doing}`,
       isBackground(info) && "In the background: the agent above it does not wait for it",
       `Type: ${info.agentType}, ${info.model}, mode ${info.permissionMode}`,
-      info.worktree ? `Worktree: ${info.worktree.path}` : `Folder: ${info.cwd}`,
+      info.worktree ? `Worktree: ${info.worktree.path}, from ${baseOf(info.worktree)}` : `Folder: ${info.cwd}`,
+      info.worktree?.note && `Note: ${visible(info.worktree.note)}`,
       `${plural(usage.turns, "turn")}, ${plural(usage.toolUses, "tool use")}, ${elapsed(info)}`,
       `${read} read (${share(usage)} from the cache), ${count(usage.outputTokens)} written`,
       info.error && `Error: ${visible(info.error)}`,

@@ -317,6 +317,12 @@ function settings(): Record<string, unknown> {
       found[name] = value;
     }
   }
-  const location = config.get<string>("worktree.location");
-  return location ? { ...found, worktree: { location } } : found;
+  const worktree: Record<string, string> = {};
+  for (const name of ["base", "location"]) {
+    const value = config.get<string>(`worktree.${name}`);
+    if (value) {
+      worktree[name] = value;
+    }
+  }
+  return Object.keys(worktree).length > 0 ? { ...found, worktree } : found;
 }

@@ -374,7 +374,7 @@ function headline({ review, notice }: Session, unsent: number): string {
   }
   const open = review.files.flatMap((file) => file.hunks).filter(isOpen).length;
   const waiting = unsent > 0 ? `, ${plural(unsent, "comment")} not sent` : "";
-  const facts = `${plural(files, "file")}, +${insertions} −${deletions}, ${open} open${waiting}`;
+  const facts = `${plural(files, "file")}, +${insertions} −${deletions}, ${open} open${waiting}, since ${review.base.commit.slice(0, 8)}`;
   return notice ? `${facts}. ${notice}` : facts;
 }
 

@@ -64,13 +64,19 @@ local function build_rows(view, width)
   for _, file in ipairs(review.files) do
     left = left + #hunks.open(file)
   end
-  local head = ("%s: %s, +%d -%d, %d open"):format(
+  local worktree = view.info.worktree or {}
+  local base = worktree.base == "snapshot" and "your files as they were" or review.base.commit:sub(1, 8)
+  local head = ("%s: %s, +%d -%d, %d open, since %s"):format(
     ui.visible(agents.title(view.info)),
     ui.plural(stats.files, "file"),
     stats.insertions,
     stats.deletions,
-    left
+    left,
+    base
   )
+  if worktree.note then
+    head = ("%s. Note: %s"):format(head, ui.visible(worktree.note))
+  end
   local rows = {}
   for _, line in ipairs(ui.wrap(head, width - 1, "  ")) do
     table.insert(rows, { text = line, group = "AgentLsDim" })

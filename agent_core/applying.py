@@ -16,9 +16,10 @@ from agent_core.disk_target import replace_link, set_executable
 from agent_core.errors import GitFailed, ReviewConflict, UserError
 from agent_core.ports import Git, ReviewTarget
 from agent_core.recovery import narrow, save
+from agent_core.restoring import restore
 from agent_core.review import ABSENT, LINK, OTHER, FileInput, FileReview, Outcome, Review, Side, Target
 from agent_core.review_parts import review_file
-from agent_core.review_plans import Conflict, Selection, plans_of
+from agent_core.review_plans import Conflict, Plan, Selection, plans_of
 from agent_core.review_targets import Found, blocked, holds_only, present, remove_empty_folder, survey
 from agent_core.snapshot import Snapshot, TreeChange, blobs, changes
 from agent_core.worktree import Worktree
@@ -35,7 +36,7 @@ class AppliedFile:
 @frozen
 class Applied:
     """`applied` is what the user's files now hold, hunks that they held before included. `failure` says why nothing was
-    written at all. `planned` is filled in a dry run only."""
+    written at all, or why not everything and what stayed. `planned` is filled in a dry run only."""
 
     applied: tuple[AppliedFile, ...]
     conflicts: tuple[Conflict, ...]
@@ -71,51 +72,95 @@ async def apply(
     dry_run: bool = False,
     rejected: Mapping[str, Collection[str]] | None = None,
 ) -> Applied:
-    """Make the chosen hunks (None: all) in the user's files. A file that fails is a conflict; the others go on."""
+    """Make the chosen hunks (None: all) in the user's files, or none of them: what can be known beforehand is a
+    conflict and left out; when a file fails while it is written, what was written before it is put back."""
     files = await _reviews(git, worktree, snapshot, target, rejected or {})
     plans, conflicts = plans_of(files, selection)
-    writing = sorted((plan for plan in plans if plan.writes), key=lambda plan: plan.outcome.after is not None)
     remaining = _remaining(files)
+    writing = []
+    for plan in sorted((plan for plan in plans if plan.writes), key=lambda plan: plan.outcome.after is not None):
+        if reason := _foreseen(worktree, target, plan.outcome):
+            conflicts += [Conflict(plan.path, hunk, reason) for hunk in plan.new]
+            plans[plans.index(plan)] = evolve(plan, new=())
+        else:
+            writing.append(plan)
     if dry_run:
         return Applied((), tuple(conflicts), None, remaining, None, tuple(plan.outcome for plan in writing))
-    ref = None
+    ref, failure = None, None
     if writing:
         try:
             ref = await save(git, worktree, snapshot, agent_id, [plan.outcome for plan in writing])
         except (UserError, OSError) as error:
             return Applied((), tuple(conflicts), f"nothing was applied: {error}", remaining, None)
-    failed: set[str] = set()
+        fault = await _write_all(worktree, target, writing)
+        if fault is not None:
+            conflicts += [Conflict(fault.plan.path, hunk, fault.reason) for hunk in fault.plan.new]
+            fate = await _take_back(git, worktree, target, agent_id, ref, writing[: writing.index(fault.plan) + 1])
+            failure = fate.told(fault, ref)
+            plans = [plan for plan in plans if plan.path in fate.stayed]
+            ref = ref if fate.stayed or fate.changed else None
+    applied = tuple(AppliedFile(plan.path, plan.hunks) for plan in plans if plan.hunks)
+    left = _remaining(await _reviews(git, worktree, snapshot, target, rejected or {})) if writing else remaining
+    return Applied(applied, tuple(conflicts), failure, left, ref)
+
+
+def _foreseen(worktree: Worktree, target: ReviewTarget, outcome: Outcome) -> str | None:
+    """Why this cannot be written, as far as it can be known before."""
+    if any(outcome.links) and (isinstance(outcome.before, str) or isinstance(outcome.after, str)):
+        return f"{outcome.source} is open in the editor; close it first"
+    if outcome.after is None:
+        return target.keeps(worktree.repository / outcome.source)
+    return None
+
+
+@frozen
+class _Fault:
+    plan: Plan
+    reason: str
+
+
+async def _write_all(worktree: Worktree, target: ReviewTarget, writing: Sequence[Plan]) -> _Fault | None:
+    """Up to the first that fails."""
     for plan in writing:
         try:
             await _write(worktree, target, plan.outcome)
         except (UserError, OSError) as error:
-            failed.add(plan.path)
-            conflicts += [Conflict(plan.path, hunk, str(error)) for hunk in plan.new]
-    if failed and ref is not None:
-        await _narrow(git, worktree, target, agent_id, ref, [plan.outcome for plan in writing], failed)
-    done = [evolve(plan, new=()) if plan.path in failed else plan for plan in plans]
-    applied = tuple(AppliedFile(plan.path, plan.hunks) for plan in done if plan.hunks)
-    left = _remaining(await _reviews(git, worktree, snapshot, target, rejected or {})) if writing else remaining
-    return Applied(applied, tuple(conflicts), None, left, ref)
+            return _Fault(plan, str(error))
+    return None
 
 
-async def _narrow(
-    git: Git,
-    worktree: Worktree,
-    target: ReviewTarget,
-    agent_id: str,
-    ref: str,
-    outcomes: Sequence[Outcome],
-    failed: Collection[str],
-) -> None:
-    """A restore must not speak of files that were never written. One that failed may hold the new text nevertheless."""
-    kept = [
-        outcome
-        for outcome in outcomes
-        if outcome.path not in failed or (await present(worktree, target, outcome.path)).content == outcome.after
-    ]
+@frozen
+class _Fate:
+    """Of what was written when a later file failed: paths that could not be put back and hold what was applied, and
+    those that hold something else, made by somebody else."""
+
+    stayed: frozenset[str]
+    changed: frozenset[str]
+
+    def told(self, fault: _Fault, ref: str) -> str:
+        what = "not everything was applied" if self.stayed else "nothing was applied"
+        left = [f"{', '.join(sorted(self.stayed))} could not be put back"] if self.stayed else []
+        left += [f"{', '.join(sorted(self.changed))} was changed by something else"] if self.changed else []
+        readable = [f"the text before is under {ref}"] if left else []
+        return "; ".join([f"{what}: {fault.plan.path}: {fault.reason}", *left, *readable])
+
+
+async def _take_back(
+    git: Git, worktree: Worktree, target: ReviewTarget, agent_id: str, ref: str, begun: Sequence[Plan]
+) -> _Fate:
+    """Put back what was written; the last of `begun` is the one that failed. The record under `ref` then names what
+    stayed only."""
+    outcomes = [plan.outcome for plan in begun]
+    with suppress(UserError, OSError):
+        names = dict.fromkeys(name for each in outcomes for name in (each.source, each.path))
+        await restore(git, worktree, target, agent_id, ref, list(names))
+    seen = await survey(worktree, target, (name for each in outcomes for name in (each.source, each.path)))
+    as_before = {each.path for each in outcomes if seen[each.source].target.content == each.before}
+    stayed = {each.path for each in outcomes if seen[each.path].target.content == each.after} - as_before
+    changed = {each.path for each in outcomes} - as_before - stayed
     with suppress(GitFailed):  # the record names too much, which a restore tells as conflicts
-        await narrow(git, worktree, agent_id, ref, kept)
+        await narrow(git, worktree, agent_id, ref, [each for each in outcomes if each.path in stayed])
+    return _Fate(frozenset(stayed), frozenset(changed))
 
 
 def _remaining(files: Iterable[FileReview]) -> int:

@@ -20,6 +20,9 @@ class DiskTarget:
     async def read_all(self, paths: Sequence[Path]) -> list[bytes | str | OSError | None]:
         return await to_thread.run_sync(lambda: [_read_or_fault(path) for path in paths])
 
+    def keeps(self, path: Path) -> str | None:
+        return None
+
     async def write(
         self, path: Path, before: bytes | str | None, after: bytes | str | None, executable: bool | None = None
     ) -> None:

@@ -158,6 +158,10 @@ class ReviewTarget(Protocol):
         """One for each path; an error in place of what cannot be read."""
         ...
 
+    def keeps(self, path: Path) -> str | None:
+        """Why this file cannot be deleted, in words."""
+        ...
+
     async def write(
         self, path: Path, before: bytes | str | None, after: bytes | str | None, executable: bool | None = None
     ) -> None:

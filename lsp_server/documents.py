@@ -190,6 +190,11 @@ class EditorTarget:
         contents = dict(zip(closed, await self.disk.read_all(closed), strict=True)) if closed else {}
         return [found[path] if path in found else contents[path] for path in paths]
 
+    def keeps(self, path: Path) -> str | None:
+        if self.documents.find(path) is None:
+            return None
+        return f"{path} is open in the editor and would be deleted; close it first"
+
     async def write(
         self, path: Path, before: bytes | str | None, after: bytes | str | None, executable: bool | None = None
     ) -> None:
@@ -201,7 +206,7 @@ class EditorTarget:
         elif document.text != before:
             raise ReviewConflict(f"{path} was changed in the editor meanwhile; review it again")
         elif not isinstance(after, str):
-            raise ReviewConflict(f"{path} is open in the editor and would be deleted; close it first")
+            raise ReviewConflict(self.keeps(path) or "")
         elif reason := await document.edit(after):
             raise ReviewConflict(f"the editor refused the edit of {path}: {reason}")
         elif not await document.becomes(after):

@@ -197,6 +197,41 @@ async def test_an_editor_that_refuses_leaves_a_conflict_and_nothing_is_written(d
     editor.close(path)
 
 
+async def test_all_files_or_none_when_the_editor_refuses_one(desk: Desk):
+    """In the buffers and on the disk; nothing is saved, and the same apply works when the editor is ready."""
+    opened, refused, closed = (desk.repo.path / name for name in ("app.py", "docs/notes.txt", "README.md"))
+    agent = await isolated(
+        desk,
+        edit("a - b", "a + b"),
+        read("README.md"),
+        edit("# Example", "# Better", "README.md"),
+        read("docs/notes.txt"),
+        edit("two", "2", "docs/notes.txt"),
+    )
+    editor = editing(desk)
+    first, second = editor.open(opened), editor.open(refused)
+    before = first.text, second.text, closed.read_text()
+
+    def refuses_one(params: Any) -> Any:
+        if refused.as_uri() in str(params["edit"]):
+            return {"applied": False, "failureReason": "not this one"}
+        return editor.apply(params)
+
+    desk.client.on("workspace/applyEdit", refuses_one)
+    await desk.review(agent)
+    result = await desk.apply(agent)
+    reason = f"the editor refused the edit of {refused}: not this one"
+    assert (result["applied"], [each["reason"] for each in result["conflicts"]]) == ([], [reason])
+    assert result["failureReason"] == f"nothing was applied: docs/notes.txt: {reason}"
+    assert (first.text, second.text, closed.read_text(), result["remaining"]) == (*before, 3)
+    desk.client.on("workspace/applyEdit", editor.apply)
+    assert (await desk.apply(agent))["remaining"] == 0
+    assert (first.text, second.text) == (DISK.replace("a - b", "a + b"), "one\n2\nthree\n")
+    assert (closed.read_text(), opened.read_text(), refused.read_text()) == ("# Better\n", DISK, "one\ntwo\nthree\n")
+    editor.close(opened)
+    editor.close(refused)
+
+
 async def test_an_editor_that_says_applied_and_changes_nothing_is_not_believed(desk: Desk):
     path = desk.repo.path / "app.py"
     agent = await isolated(desk, edit("a - b", "a + b"))

@@ -16,6 +16,7 @@ from agent_core.disk_target import DiskTarget
 from agent_core.errors import GitFailed, ReviewConflict
 from agent_core.git_objects import TreeEntry, commit_tree, store, tree_of
 from agent_core.repository import GitCommand, find_repository
+from agent_core.restoring import restore
 from agent_core.review import Review, Stats
 from agent_core.review_targets import blocked
 from agent_core.snapshot import Snapshot, take
@@ -36,15 +37,20 @@ class Editor:
         self.buffers: dict[str, str] = {name.replace("_", "."): text for name, text in buffers.items()}
         self.disk = DiskTarget()
         self.refuses: set[str] = set()
+        self.refuses_after: dict[str, int] = {}
         self.distorts: set[str] = set()
 
     async def read_all(self, paths: Sequence[Path]) -> list[bytes | str | OSError | None]:
         on_disk = await self.disk.read_all(paths)
         return [self.buffers.get(path.name, data) for path, data in zip(paths, on_disk, strict=True)]
 
+    def keeps(self, path: Path) -> str | None:
+        return None
+
     async def write(self, path: Path, before: Any, after: Any, executable: bool | None = None) -> None:
-        if path.name in self.refuses:
+        if path.name in self.refuses or self.refuses_after.get(path.name) == 0:
             raise ReviewConflict("the editor refused")
+        self.refuses_after = {name: left - (name == path.name) for name, left in self.refuses_after.items()}
         if path.name in self.distorts:
             after = b"formatted on save"
         if path.name not in self.buffers:
@@ -230,16 +236,49 @@ async def test_unknown_files_and_hunks_are_rows(case: Case) -> None:
     assert case.files()["text"] == TEXT.encode()
 
 
-async def test_a_file_that_fails_leaves_the_others_going(case: Case) -> None:
-    case.agent.write({"text": "new\n", "a.txt": "new\n", "z": "new\n"})
-    case.editor.refuses, case.editor.distorts = {"text"}, {"z"}
+async def test_a_file_that_fails_takes_the_others_back(case: Case) -> None:
+    everything(case)
+    case.agent.write({"z": "new\n"})
+    case.editor.refuses = {"z"}
+    before, modes = case.files(), modes_of(case.repo.path)
     ids = await case.ids()
     applied = await case.apply()
-    assert applied.applied == (AppliedFile("a.txt", ids["a.txt"]),)
-    assert [conflict.path for conflict in applied.conflicts] == ["text", "z"]
-    assert applied.conflicts[0] == Conflict("text", ids["text"][0], "the editor refused")
-    assert applied.conflicts[1].reason == "z does not hold what was applied; something else changes it"
-    assert case.files()["text"] == TEXT.encode()
+    assert (applied.applied, applied.failure) == ((), "nothing was applied: z: the editor refused")
+    assert applied.conflicts == (Conflict("z", ids["z"][0], "the editor refused"),)
+    assert (case.files(), modes_of(case.repo.path), applied.recover_ref) == (before, modes, None)
+    case.editor.refuses = set()
+    again = await case.apply()
+    assert (again.conflicts, again.failure, again.remaining) == ((), None, 0)
+    assert case.files() == case.files(case.agent)
+
+
+def modes_of(top: Path) -> dict[str, bool]:
+    return {path.name: os.access(path, os.X_OK) for path in top.iterdir() if path.is_file() and not path.is_symlink()}
+
+
+async def test_what_something_else_changes_meanwhile_is_told_and_stays_readable(case: Case) -> None:
+    case.agent.write({"a.txt": "new\n", "text": "new\n"})
+    case.editor.distorts = {"text"}
+    applied = await case.apply()
+    assert applied.recover_ref is not None
+    assert applied.failure == (
+        "nothing was applied: text: text does not hold what was applied; something else changes it; text was changed "
+        f"by something else; the text before is under {applied.recover_ref}"
+    )
+    assert (applied.applied, case.files()["a.txt"]) == ((), b"one\ntwo\nthree\n")
+    assert case.repo.git("show", f"{applied.recover_ref}:text") == TEXT.strip()
+
+
+async def test_what_cannot_be_put_back_is_told_and_can_be_undone_later(case: Case) -> None:
+    case.agent.write({"a.txt": "new\n", "text": "new\n"})
+    case.editor.refuses, case.editor.refuses_after = {"text"}, {"a.txt": 1}
+    applied = await case.apply()
+    assert applied.recover_ref is not None and applied.failure is not None
+    assert [file.path for file in applied.applied] == ["a.txt"]
+    assert "not everything was applied: text: the editor refused; a.txt could not be put back" in applied.failure
+    case.editor.refuses, case.editor.refuses_after = set(), {}
+    restored = await restore(git, case.worktree, case.editor, AGENT, applied.recover_ref, None)
+    assert (restored.paths, restored.conflicts) == (("a.txt",), ())
 
 
 async def test_dry_run_writes_nothing(case: Case) -> None:

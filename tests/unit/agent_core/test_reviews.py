@@ -156,14 +156,14 @@ async def test_an_undo_does_not_speak_of_files_that_were_never_written(desk: Des
     desk.reviews = Reviews(GitCommand(), target)
     await desk.review()
     applied = await desk.reviews.apply(desk.subject, None, False)
-    assert [file.path for file in applied.applied] == ["a.txt"]
-    assert [each.path for each in applied.conflicts] == ["b.txt", "c.txt"]
-    ref = applied.recover_ref or ""
+    assert (applied.applied, applied.recover_ref) == ((), None)
+    assert [each.path for each in applied.conflicts] == ["b.txt"]
+    assert applied.failure == "nothing was applied: b.txt: b.txt cannot be written"
+    assert desk.text() == "".join(LINES), "what was written before is put back"
+    ref = git(desk.repository, "for-each-ref", "--format=%(refname)", "refs/agent-ls/recover").strip()
     assert git(desk.repository, "show", f"{ref}:b.txt") == "b\n", "all texts stay readable"
-    (desk.repository / "b.txt").write_text("mine\n")
     restored = await desk.restarted().restore(desk.subject, ref, None)
-    assert (restored.paths, restored.conflicts) == (("a.txt",), ())
-    assert (desk.text(), desk.text("b.txt")) == ("".join(LINES), "mine\n")
+    assert (restored.paths, restored.conflicts) == ((), ())
     named = await desk.reviews.restore(desk.subject, ref, ["b.txt"])
     assert [each.reason for each in named.conflicts] == ["b.txt was not changed by that apply"]
 

@@ -6,6 +6,7 @@ Absent on purpose: `--force`, and `git worktree prune`, which would touch regist
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from anyio import to_thread
@@ -31,28 +32,28 @@ class Settled:
 async def settle(git: Git, worktree: Worktree) -> Settled:
     """Unlock, then remove worktree and branch if nothing happened there (WT-3). Any doubt or git error: kept. Commits
     that were made and are on no branch get a ref, so that they outlive the worktree (C2)."""
-    try:
-        await release(git, worktree)
-        if reason := await _why_keep(git, worktree):
-            await _rescue(git, worktree)
-            return Settled(True, reason)
-        await _remove(git, worktree, worktree.base_commit)
-    except (WorktreeFailed, OSError) as error:
-        return Settled(True, f"kept, since git could not settle it: {error}")
-    return Settled(False, "nothing changed; worktree and branch were removed")
+    return await _end(git, worktree, _why_keep, "nothing changed")
 
 
 async def sweep(git: Git, worktree: Worktree) -> Settled:
     """As `settle`, long after: commits that other branches, tags or remotes hold too are no reason to keep it."""
+    return await _end(git, worktree, _why_keep_for_long, "everything in it is elsewhere")
+
+
+async def _end(
+    git: Git, worktree: Worktree, why_keep: Callable[[Git, Worktree, str], Awaitable[str | None]], gone: str
+) -> Settled:
+    """What is looked at is what is removed: the branch goes only while it is where it was before all checks."""
     try:
         await release(git, worktree)
-        if reason := await _why_not_clean(git, worktree) or await _why_not_merged(git, worktree):
+        tip = await _head(git, worktree)
+        if reason := await why_keep(git, worktree, tip):
             await _rescue(git, worktree)
             return Settled(True, reason)
-        await _remove(git, worktree, await _head(git, worktree))
+        await _remove(git, worktree, tip)
     except (WorktreeFailed, OSError) as error:
         return Settled(True, f"kept, since git could not settle it: {error}")
-    return Settled(False, "everything in it is elsewhere; worktree and branch were removed")
+    return Settled(False, f"{gone}; worktree and branch were removed")
 
 
 async def remove_unfinished(git: Git, repository: Repository, worktree: Worktree) -> None:
@@ -110,14 +111,22 @@ def _check_removable(worktree: Worktree) -> None:
         raise WorktreeFailed(f"{path} does not have the git folder {own} of a linked worktree; it is never removed")
 
 
-async def _why_keep(git: Git, worktree: Worktree) -> str | None:
-    head = await _head(git, worktree)
+async def _why_keep(git: Git, worktree: Worktree, head: str) -> str | None:
     if head != worktree.base_commit:
         return f"it has commits: HEAD is {head[:12]}, the base {worktree.base_commit[:12]}"
     if reason := await _why_not_clean(git, worktree):
         return reason
     if await _visited(git, worktree) - {worktree.base_commit}:
         return "commits were made in it that may be on no branch"  # its reflog would go with it
+    return None
+
+
+async def _why_keep_for_long(git: Git, worktree: Worktree, head: str) -> str | None:
+    if reason := await _why_not_clean(git, worktree):
+        return reason
+    others = (f"--exclude={worktree.branch}", "--branches", "--tags", "--remotes")
+    if only_here := await _missing_in(git, worktree, others):
+        return f"it has {len(only_here)} commits that are on no other branch"
     return None
 
 
@@ -147,13 +156,6 @@ def _not_ours(worktree: Worktree, names: list[str]) -> list[str]:
         return all(str(path.relative_to(worktree.path)) in ours for path in inside)
 
     return [name for name in names if not ours or not is_ours(name)]
-
-
-async def _why_not_merged(git: Git, worktree: Worktree) -> str | None:
-    others = (f"--exclude={worktree.branch}", "--branches", "--tags", "--remotes")
-    if only_here := await _missing_in(git, worktree, others):
-        return f"it has {len(only_here)} commits that are on no other branch"
-    return None
 
 
 async def _rescue(git: Git, worktree: Worktree) -> None:

@@ -123,7 +123,7 @@ async def test_c1_what_is_is_in_or_holds_the_checkout_is_never_removed_even_wher
             commands.append(args)
             return await super().run(cwd, *args, **options)
 
-    async def nothing(git: Any, worktree: Worktree) -> None:
+    async def nothing(git: Any, worktree: Worktree, head: str) -> None:
         return None
 
     monkeypatch.setattr("agent_core.worktree_settling._why_keep", nothing)

@@ -129,7 +129,7 @@ async def test_c1_what_is_is_in_or_holds_the_checkout_is_never_removed_even_wher
     monkeypatch.setattr("agent_core.worktree_settling._why_keep", nothing)
     settled = await settle(Watched(), evolve(made, path=(repo.path / place).resolve()))
     assert (settled.kept, "it is never removed" in settled.reason) == (True, True), settled
-    assert [args[:2] for args in commands] == [("worktree", "unlock")]
+    assert [args[:2] for args in commands] == [("worktree", "unlock"), ("rev-parse", "--verify")]
 
 
 async def test_c1_a_folder_with_the_git_folder_of_another_is_never_removed(repo: Repo, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from attrs import field, frozen
 
 from agent_core.disk_target import replace_link, set_executable
 from agent_core.errors import GitFailed, NotReviewable, ReviewConflict, UserError
+from agent_core.git_objects import read_blobs
 from agent_core.ports import Git, ReviewTarget
 from agent_core.recovery import recover_refs
 from agent_core.review import ABSENT, EXECUTABLE, LINK, OTHER
@@ -46,11 +48,13 @@ async def restore(
     conflicts: list[Conflict] = []
     # what was not there goes first: it may stand where a folder was
     known = sorted(record["after"], key=lambda path: path not in record["absent"])
-    for path in known if paths is None else paths:
+    wanted = known if paths is None else paths
+    before = await _before(git, worktree, ref, wanted)
+    for path in wanted:
         try:
             if path not in known:
                 raise ReviewConflict(f"{path} was not changed by that apply")
-            await _put_back(git, worktree, target, ref, path, record)
+            await _put_back(worktree, target, ref, path, record, *before.get(path, (ABSENT, None)))
             done.append(path)
         except (UserError, OSError) as error:
             conflicts.append(Conflict(path, None, str(error)))
@@ -70,7 +74,13 @@ async def _record(git: Git, worktree: Worktree, agent_id: str, ref: str) -> dict
 
 
 async def _put_back(
-    git: Git, worktree: Worktree, target: ReviewTarget, ref: str, path: str, record: Mapping[str, Any]
+    worktree: Worktree,
+    target: ReviewTarget,
+    ref: str,
+    path: str,
+    record: Mapping[str, Any],
+    mode: str,
+    before: bytes | None,
 ) -> None:
     if reason := await to_thread.run_sync(blocked, worktree, path):
         raise ReviewConflict(reason)
@@ -78,7 +88,8 @@ async def _put_back(
     now = await present(worktree, target, path)
     if now.mode == OTHER or _digest(now.content) != record["after"][path]:
         raise ReviewConflict(f"{path} was changed after the apply and is left as it is; {ref} holds the text before")
-    mode, before = await _before(git, worktree, ref, path, record)
+    if path in record["absent"]:
+        mode, before = ABSENT, None
     if LINK in (mode, now.mode):
         if isinstance(now.content, str):
             raise ReviewConflict(f"{path} is open in the editor; close it first")
@@ -94,15 +105,14 @@ async def _put_back(
         await to_thread.run_sync(set_executable, place, mode == EXECUTABLE)
 
 
-async def _before(
-    git: Git, worktree: Worktree, ref: str, path: str, record: Mapping[str, Any]
-) -> tuple[str, bytes | None]:
-    """Mode and bytes that the file had before the act."""
-    if path in record["absent"]:
-        return ABSENT, None
-    entry = await git.run(worktree.common_dir, "ls-tree", "-z", ref, "--", path)
-    mode = entry.decode("utf-8", "surrogateescape").partition(" ")[0]
-    return mode, await git.run(worktree.common_dir, "cat-file", "blob", f"{ref}:{path}")
+async def _before(git: Git, worktree: Worktree, ref: str, paths: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+    """Mode and bytes that files had before the act, of all at once."""
+    listed = await git.run(worktree.common_dir, "ls-tree", "-r", "-z", "--full-tree", ref)
+    lines = [line.partition(b"\t") for line in listed.split(b"\0") if line]
+    found = {os.fsdecode(name): info.decode().split() for info, _, name in lines}
+    there = {path: found[path] for path in paths if path in found}
+    data = await read_blobs(git, worktree.common_dir, [blob for _, _, blob in there.values()])
+    return {path: (mode, data[blob]) for path, (mode, _, blob) in there.items()}
 
 
 def _digest(content: bytes | str | None) -> str | None:

@@ -240,7 +240,7 @@ def test_what_was_made_is_kept_in_git_without_what_was_rejected(editor: Editor, 
         vim.ui.select = function(items, opts, done) table.insert(asked, opts.prompt) done(items[1]) end
         vim.ui.input = function(opts, done) table.insert(asked, opts.prompt) done("kept") end
     """)
-    editor.command("Agent finish")
+    editor.command(f"Agent finish {newest(editor)['id']}")
     editor.wait_for("on the branch kept")
     assert editor.lua("return asked") == [
         "How shall the agent's work be kept?",
@@ -248,7 +248,7 @@ def test_what_was_made_is_kept_in_git_without_what_was_rejected(editor: Editor, 
     ]
     assert repo.git("show", "kept:app.py").splitlines() == replaced(LINES, TWO[0])
     editor.lua("vim.ui.input = function(opts, done) done('main') end")
-    editor.command("Agent finish")
+    editor.command(f"Agent finish {newest(editor)['id']}")
     editor.wait_for("'main' is checked out")
 
 
@@ -381,7 +381,7 @@ def test_a_text_without_a_last_line_end_is_refused_while_it_is_open(editor: Edit
     isolated(editor, model, *change("notes.txt", ("three\n", "three\nfour")))
     review(editor)
     editor.keys("A")
-    editor.wait_for("Accepted 0 changes, 1 left.", "Neovim would add a line end at its end; close it")
+    editor.wait_for("nothing was applied: notes.txt: ", "Neovim would", "line end at its end; close it")
     assert editor.lines(number) == ["one", "two", "three"]
     editor.command(f"bwipeout {number}")
     editor.keys("A")
@@ -395,7 +395,7 @@ def test_mixed_line_ends_are_refused_rather_than_changed(editor: Editor, model: 
     isolated(editor, model, *change("mixed.txt", ("two\n", "zwei\n")))
     review(editor)
     editor.keys("A")
-    editor.wait_for("Accepted 0 changes, 1 left.", "its line ends are mixed")
+    editor.wait_for("nothing was applied: mixed.txt: ", "line ends are mixed")
     assert editor.lines(number) == ["one", "two\r", "three"]
 
 

@@ -19,7 +19,7 @@ from tests.git_helpers import Repo
 __all__ = ["clean_git", "editor", "model", "repo", "shared", "start"]
 
 
-NAMES = ["spawn", "list", "approve", "review", "stop", "background", "resume", "send", "fork", "log", "trust"]
+NAMES = ["spawn", "list", "approve", "review", "finish", "stop", "background", "resume", "send", "fork", "log", "trust"]
 
 
 def sent(editor: Editor, command: str) -> dict[str, object]:

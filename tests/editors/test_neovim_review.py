@@ -236,20 +236,24 @@ def test_what_was_made_is_kept_in_git_without_what_was_rejected(editor: Editor, 
     editor.keys("gg/line 30<CR>gr")
     editor.wait_for("Rejected 1 change.")
     editor.lua("""
-        _G.asked = {}
+        _G.asked, _G.branch = {}, "kept"
+        _G.own = { select = vim.ui.select, input = vim.ui.input }
         vim.ui.select = function(items, opts, done) table.insert(asked, opts.prompt) done(items[1]) end
-        vim.ui.input = function(opts, done) table.insert(asked, opts.prompt) done("kept") end
+        vim.ui.input = function(opts, done) table.insert(asked, opts.prompt) done(branch) end
     """)
-    editor.command(f"Agent finish {newest(editor)['id']}")
-    editor.wait_for("on the branch kept")
-    assert editor.lua("return asked") == [
-        "How shall the agent's work be kept?",
-        "On which branch? (nothing: the usual one) ",
-    ]
-    assert repo.git("show", "kept:app.py").splitlines() == replaced(LINES, TWO[0])
-    editor.lua("vim.ui.input = function(opts, done) done('main') end")
-    editor.command(f"Agent finish {newest(editor)['id']}")
-    editor.wait_for("'main' is checked out")
+    try:
+        editor.command(f"Agent finish {newest(editor)['id']}")
+        editor.wait_for("on the branch kept")
+        assert editor.lua("return asked") == [
+            "How shall the agent's work be kept?",
+            "On which branch? (nothing: the usual one) ",
+        ]
+        assert repo.git("show", "kept:app.py").splitlines() == replaced(LINES, TWO[0])
+        editor.lua("branch = 'main'")
+        editor.command(f"Agent finish {newest(editor)['id']}")
+        editor.wait_for("'main' is checked out")
+    finally:
+        editor.lua("vim.ui.select, vim.ui.input = own.select, own.input")
 
 
 def test_d24_a_deletion_is_asked_for_with_its_diff_in_view(editor: Editor, model: Model, repo: Repo) -> None:
